@@ -194,7 +194,7 @@ class CompiledPlan(ConvolutionPlan):
         data = _in_whole_elements(data) if copied is None else copied
         if addend is not None and not (addend.flags.c_contiguous and addend.flags.aligned):
             addend = addend.copy()
-        arrays = plain(data), plain(out), addend
+        arrays = plain(data), plain(out), addend, None
         # Describing the tiling takes longer than a small layer, and most budgets need not be
         # raised.
         return self._call_c(*arrays, self._fields) or (
@@ -229,7 +229,7 @@ class CompiledPlan(ConvolutionPlan):
         copied = kernel.is_depthwise or _in_whole_elements(data) is not data
         if not is_direct or (copied and not data.flags.c_contiguous):
             return None
-        arguments = (plain(data), plain(out), addend, self._chosen.fields)
+        arguments = (plain(data), plain(out), addend, None, self._chosen.fields)
         run = kernel.layer.run
 
         def call() -> None:
@@ -237,6 +237,13 @@ class CompiledPlan(ConvolutionPlan):
                 self._run(data, out, addend)
 
         return call
+
+    def compute_codes(
+        self, codes: Array, out: Array, addend: Array | None, dequantizer: Any
+    ) -> None:
+        """Sum contiguous codes; `dequantizer` makes results of the sums, which `out` gets."""
+        done = self._call_c(plain(codes), plain(out), addend, dequantizer, self._chosen.fields)
+        assert done, "a tile fits the scratchpad"
 
     def _fields_for(self, budget: ScratchpadBudget, threads: int | None = None) -> bytes:
         """Return the fields of a run, for C."""

@@ -71,7 +71,9 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     EPILOGUE_FIELDS(I, D, V)                                                           \
     I(level2_bytes) I(sure_level2_bytes) I(level3_bytes) D(multiply_adds)
 
-/* Kernel.run(data, out, addend or None, fields), Kernel.describe(shape, fields) */
+/* Kernel.run(data, out, addend or None, dequantizer or None, fields), Kernel.describe(shape, fields).  The results of
+ * codes are [N, channels, positions] in f32, or their codes, [N, ceil(channels / 4), positions]; the addend has the
+ * shape of the results in f32. */
 #define RUN_FIELDS(I, D, V)                                                            \
     V(pads_begin) V(output) I(threads) I(scratch_bytes) I(thread_bytes) I(winograd)    \
     I(extent) I(crop) V(data_of_whole) V(pads_begin_of_whole) V(output_of_whole)
@@ -125,15 +127,15 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     I(isa) D(first_low) D(first_step) D(second_low) D(second_step) EPILOGUE_FIELDS(I, D, V) \
     D(out_low) D(out_high) I(highest) I(threads)
 
-/* dequantize(sums, of_channels, offsets, classes or None, addend or None, ranges or None, out, fields): sums
- * in 32 bits, [N, channels, rows, columns], to sums * scale + offsets[channel], or, with classes,
- * offsets[channel][classes[row]], which are those of the columns up to `begin`, of the next `chunk` ones, which
- * are repeated, and from `end` on.  `of_channels` is [channels, 4]: the scale, the factor of negative results for
- * ACT_LEAKY, an integer to which sums are added before they are multiplied, and the greatest magnitude of the
- * offsets without it.  `out` is [N, channels, elements] in f32, of which the element `first` of a channel is the
- * first of the sums; with ranges, its codes, as in quantize().  The addend has the shape of `out` in f32. */
-#define DEQUANTIZE_FIELDS(I, D, V)                                                       \
-    I(isa) I(begin) I(chunk) I(end) I(first) EPILOGUE_FIELDS(I, D, V) I(highest) I(threads)
+/* Dequantizer(of_channels, offsets, classes or None, ranges or None, fields): sums in 32 bits to sums * scale +
+ * offsets[channel], or, with a class for each row of `columns` positions, offsets[channel][classes[row]], which are
+ * those of the columns up to `begin`, of the next `chunk` ones, which are repeated, and from `end` on.  `of_channels`
+ * is [channels, 4]: the scale, the factor of negative results for ACT_LEAKY, an integer to which sums are added before
+ * they are multiplied, and the greatest magnitude of the offsets without it.  With ranges, results are codes, as in
+ * quantize().  `adds`: whether runs have an addend. */
+#define DEQUANTIZER_FIELDS(I, D, V)                                                          \
+    I(isa) I(positions) I(columns) I(begin) I(chunk) I(end) EPILOGUE_FIELDS(I, D, V) I(highest) \
+    I(adds)
 
 /* standardize(data, out, scale or None, bias or None, fields): rows of `row` elements; scale and
  * bias change after every `inner` elements */
@@ -190,8 +192,8 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     T(softmax, SOFTMAX_FIELDS) T(pack_columns, PACK_COLUMNS_FIELDS)                     \
     T(multiply, MULTIPLY_FIELDS) T(multiply_codes, MULTIPLY_CODES_FIELDS)               \
     T(multiply_compressed, MULTIPLY_COMPRESSED_FIELDS)                                  \
-    T(quantize, QUANTIZE_FIELDS) T(dequantize, DEQUANTIZE_FIELDS)                       \
-    T(pair_channels, PAIR_CHANNELS_FIELDS) T(max_codes, MAX_CODES_FIELDS)                                                      \
+    T(quantize, QUANTIZE_FIELDS) T(dequantizer, DEQUANTIZER_FIELDS)                     \
+    T(pair_channels, PAIR_CHANNELS_FIELDS) T(max_codes, MAX_CODES_FIELDS)               \
     T(add_codes, ADD_CODES_FIELDS)                                                      \
     T(attend, ATTEND_FIELDS)                                                            \
     T(copy_matrices, COPY_MATRICES_FIELDS) T(recur, RECUR_FIELDS)

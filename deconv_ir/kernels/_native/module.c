@@ -71,7 +71,6 @@ static PyMethodDef module_methods[] = {
     {"pair_channels", module_pair_channels, METH_VARARGS, "Round f32 to pairs of bf16."},
     {"max_codes", module_max_codes, METH_VARARGS, "Pool codes."},
     {"add_codes", module_add_codes, METH_VARARGS, "Add numbers given and stored as codes."},
-    {"dequantize", module_dequantize, METH_VARARGS, "Replace sums of products of codes by f32."},
     {"resample", module_resample, METH_VARARGS, "Interpolate the last two of three axes."},
     {"recur", module_recur, METH_VARARGS, "Compute an LSTM or a GRU over time."},
     {"pack_columns", module_pack_columns, METH_VARARGS, "Pack a matrix for multiply()."},
@@ -143,7 +142,8 @@ static int module_exec(PyObject *module) {
         add_object(module, "COST_CONSTANTS", cost_constants_table()) ||
         add_type(module, &kernel_spec, "Kernel") ||
         add_type(module, &packer_spec, "Packer") ||
-        add_type(module, &block_spec, "Block") || add_type(module, &pointwise_spec, "Program"))
+        add_type(module, &block_spec, "Block") || add_type(module, &pointwise_spec, "Program") ||
+        add_type(module, &dequantizer_spec, "Dequantizer"))
         return -1;
     return 0;
 }

@@ -196,8 +196,9 @@ class QuantizedKernel(PlannedCodes):
 
     @property
     def can_write_codes(self) -> bool:
-        """Whether results can become codes: NaN would be one of them."""
-        return self.uses_dots and bool(np.isfinite(self.bias).all())
+        """Whether results can become codes: not NaN, nor elements of two groups."""
+        apart = self.joined.groups == 1 or self.joined.channels_out % FOUR == 0
+        return self.uses_dots and apart and bool(np.isfinite(self.bias).all())
 
     @property
     def _are_whole(self) -> bool:

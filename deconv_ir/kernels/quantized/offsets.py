@@ -12,12 +12,11 @@ from deconv_ir.kernels.problem import Problem
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-_NARROW = 32  # columns of rows that are joined
 _CHUNK = 256  # columns in which the pattern of the strides repeats
 
 
 class SumOffsets(NamedTuple):
-    """What is added to the sums of an image: `interface.h`, dequantize()."""
+    """What is added to the sums of an image: `interface.h`, Dequantizer()."""
 
     numbers: Array
     """``[channels, classes, width]``, f64."""
@@ -77,11 +76,6 @@ def find_offsets(
         same = np.ascontiguousarray(parts[:, :1, :1])
         return SumOffsets(same + bias[:, None, None], None, 0, 0, 0)
     numbers = parts + bias[:, None, None]
-    rows, width = len(classes), shapes.output[-1]
-    if width < _NARROW and rows > 1 and begin == width:
-        # Short rows are joined to one.
-        joined = np.ascontiguousarray(numbers[:, classes]).reshape(len(numbers), 1, -1)
-        return SumOffsets(joined, np.zeros(1, np.int32), rows * width, 0, rows * width)
     return SumOffsets(np.ascontiguousarray(numbers), classes.astype(np.int32), begin, chunk, end)
 
 

@@ -6,7 +6,7 @@ import abc
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,21 +14,19 @@ from deconv_ir.ir.quantization import Levels
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.copies import contiguous
+from deconv_ir.kernels.native_plan import CompiledPlan
 from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.quantized.codes import coded_shape, ranges_of
 from deconv_ir.kernels.quantized.offsets import SumOffsets, find_offsets
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.kernels.runtime.memory import empty
-from deconv_ir.kernels.runtime.threads import get_threads
+from deconv_ir.kernels.runtime.memory import allocator, empty
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 MOST_SUM, MOST_PRODUCT = (1 << 31) - 1, 255 * 128
-BAND_BYTES = 2 << 20
-"""Bytes of sums that are made before they become results."""
 
 
 class PlannedCodes(ConvolutionKernel):
@@ -56,15 +54,6 @@ class PlannedCodes(ConvolutionKernel):
         """Write the codes of data."""
 
 
-class _Band(NamedTuple):
-    """Neighbouring rows of the output, whose sums stay in cache."""
-
-    sums: ConvolutionPlan
-    offsets: SumOffsets
-    first: int
-    """Elements of a channel's output before the band."""
-
-
 class QuantizedPlan(ConvolutionPlan):
     """Runs of a `QuantizedKernel`."""
 
@@ -77,43 +66,53 @@ class QuantizedPlan(ConvolutionPlan):
         self._budget = budget
 
     @functools.cached_property
-    def _bands(self) -> tuple[_Band, ...]:
-        kernel, (data, pads, output, _) = self._kernel, self.shapes
-        stride, (rows, *rest) = kernel.problem.strides[0], output[2:]
-        row_bytes = 4 * math.prod((*output[:2], *rest))
-        step = rows
-        if kernel.uses_dots:
-            step = min(rows, max(1, BAND_BYTES // row_bytes // stride) * stride)
-        found = []
-        for first in range(0, rows, step):
-            pad = pads[0] - stride * first if kernel.problem.forward else pads[0] + first
-            shape = (*output[:2], min(step, rows - first), *rest)
-            given = RunShapes(self._codes, (pad, *pads[1:]), shape)
-            sums = kernel.sums.plan_shapes(given, self._budget)
-            offsets = find_offsets(
-                kernel.problem, kernel.bias, kernel.parts, RunShapes(data, given.pads, shape)
-            )
-            found.append(_Band(sums, offsets, first * math.prod(rest)))
-        return tuple(found)
+    def _sums(self) -> ConvolutionPlan:
+        """The plan of the sums."""
+        _, pads, output, _ = self.shapes
+        return self._kernel.sums.plan_shapes(RunShapes(self._codes, pads, output), self._budget)
 
     @functools.cached_property
-    def _sum_bytes(self) -> int:
-        return max(4 * math.prod(band.sums.shapes.output) for band in self._bands)
+    def _offsets(self) -> SumOffsets:
+        kernel, (data, pads, output, _) = self._kernel, self.shapes
+        return find_offsets(
+            kernel.problem, kernel.bias, kernel.parts, RunShapes(data, pads, output)
+        )
+
+    def _dequantizer(self, activation: Activation, *, adds: bool) -> Any:
+        """Return C's object that makes results of sums."""
+        kernel, module = self._kernel, compiled_module()
+        numbers, classes, begin, chunk, end = self._offsets
+        assert module is not None, "it computes sums"
+        writes, spatial = kernel.writes, self.shapes.output[2:]
+        most = MOST_SUM - kernel.problem.channels_in * kernel.problem.taps * MOST_PRODUCT
+        of_channels = np.empty((len(numbers), 4))
+        of_channels[:, 0], of_channels[:, 1] = kernel.scales, activation.slopes or activation.slope
+        of_channels[:, 2], of_channels[:, 3] = self._offsets.bases(kernel.scales, most)
+        fields = interface.dequantizer_fields(
+            isa=isa_number(),
+            positions=math.prod(spatial),
+            columns=spatial[-1],
+            begin=begin,
+            chunk=chunk,
+            end=end,
+            **activation.fields(),
+            highest=0 if writes is None else writes.number - 1,
+            adds=adds,
+        )
+        ranges = None if writes is None else ranges_of(writes)
+        return module.Dequantizer(of_channels, numbers, classes, ranges, fields)
 
     @property
     def details(self) -> dict[str, Any]:
-        return {} if self.shapes.is_empty else self._bands[0].sums.details
+        return {} if self.shapes.is_empty else self._sums.details
 
     @property
     def algorithm(self) -> AlgorithmCandidate:
         if self.shapes.is_empty:
             return NOTHING
-        found = [band.sums.algorithm for band in self._bands]
+        found = self._sums.algorithm
         codes = 0 if self._kernel.reads_codes else 4 * math.prod(self._codes)
-        return found[0]._replace(
-            cycles=sum(one.cycles for one in found),
-            scratch_bytes=max(one.scratch_bytes for one in found) + codes + self._sum_bytes,
-        )
+        return found._replace(scratch_bytes=found.scratch_bytes + codes)
 
     def run(self, inputs: Sequence[Any], out: Array | None = None) -> tuple[Array, ...]:
         kernel = self._kernel
@@ -177,46 +176,21 @@ class QuantizedPlan(ConvolutionPlan):
     def _bound(
         self, data: Array, out: Array, addend: Array | None, activation: Activation
     ) -> Callable[[], None]:
-        """Return the call that computes contiguous arrays; codes and sums are its own."""
-        kernel, module = self._kernel, compiled_module()
-        assert module is not None, "it computes sums"
-        writes, threads = kernel.writes, get_threads()
-        ranges = None if writes is None else ranges_of(writes)
-        result = out.reshape(*out.shape[:2], -1)
-        epilogue, slope = activation.fields(), activation.slope
-        most = MOST_SUM - kernel.problem.channels_in * kernel.problem.taps * MOST_PRODUCT
-        steps = []
-        for band in self._bands:
-            shape = band.sums.shapes.output
-            numbers, classes, begin, chunk, end = band.offsets
-            rows = 1 if classes is None else len(classes)
-            fields = interface.dequantize_fields(
-                isa=isa_number(),
-                begin=begin,
-                chunk=chunk,
-                end=end,
-                first=band.first,
-                **epilogue,
-                highest=0 if writes is None else writes.number - 1,
-                threads=threads,
-            )
-            planes = (*shape[:2], rows, math.prod(shape[2:]) // rows)
-            of_channels = np.empty((len(numbers), 4))
-            of_channels[:, 0], of_channels[:, 1] = kernel.scales, activation.slopes or slope
-            of_channels[:, 2], of_channels[:, 3] = band.offsets.bases(kernel.scales, most)
-            arrays = of_channels, numbers, classes, addend, ranges, result, fields
-            steps.append((band.sums, shape, planes, arrays))
+        """Return the call that computes contiguous arrays."""
+        kernel, sums = self._kernel, self._sums
+        assert isinstance(sums, CompiledPlan), "it computes sums"
+        dequantizer = self._dequantizer(activation, adds=addend is not None)
+        compute = functools.partial(
+            sums.compute_codes, out=out, addend=addend, dequantizer=dequantizer
+        )
+        if kernel.reads_codes:
+            return functools.partial(compute, data)
+        allocate = allocator(self._codes, np.dtype(np.uint32))
 
         def call() -> None:
-            codes = data
-            if not kernel.reads_codes:
-                codes = empty(self._codes, np.dtype(np.uint32))
-                kernel.quantize(data, codes)
-            memory = empty((self._sum_bytes // 4,), np.dtype(np.uint32))
-            for plan, shape, planes, arrays in steps:
-                sums = memory[: math.prod(shape)].reshape(shape)
-                plan.compute(codes, sums, None)
-                module.dequantize(sums.reshape(planes), *arrays)
+            codes = allocate()
+            kernel.quantize(data, codes)
+            compute(codes)
 
         return call
 
@@ -229,7 +203,7 @@ class QuantizedPlan(ConvolutionPlan):
         element = kernel.sums.element
         codes = np.rint((within - low) * ((levels.number - 1) / (high - low))).astype(element)
         sums = empty(self.shapes.output, element)
-        self._bands[0].sums.compute(codes, sums, None)
+        self._sums.compute(codes, sums, None)
         result = sums * kernel.scales[(..., *ones)] + self._whole_offsets()
         if addend is not None:
             result = result + addend
@@ -238,14 +212,12 @@ class QuantizedPlan(ConvolutionPlan):
 
     def _whole_offsets(self) -> Array:
         """Return ``[channels, *Y]``, or ``[channels, 1, ...]``."""
-        numbers, classes, begin, chunk, end = self._bands[0].offsets
+        numbers, classes, begin, chunk, end = self._offsets
         extents = self.shapes.output[2:]
         if classes is None:
             return numbers.reshape(-1, *(1 for _ in extents))
         columns = np.arange(extents[-1])
         inside = (columns >= begin) & (columns < end)
         columns = np.where(inside, begin + (columns - begin) % max(chunk, 1), columns)
-        if len(classes) != math.prod(extents[:-1]):
-            return numbers.reshape(-1, *extents)
         columns = np.where(np.arange(extents[-1]) >= end, columns - end + begin + chunk, columns)
         return numbers[:, classes][..., columns].reshape(-1, *extents)

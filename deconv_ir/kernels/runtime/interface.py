@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x08271E6
+INTERFACE = 0xDDE4002
 """The hash of the header."""
 
 AXES = 3
@@ -363,16 +363,17 @@ def quantize_fields(*, isa: int, highest: int, threads: int) -> bytes:
     return _quantize(isa, highest, threads)
 
 
-_dequantize = Struct("=qqqqqqdddqddqq").pack
+_dequantizer = Struct("=qqqqqqqdddqddqq").pack
 
 
-def dequantize_fields(
+def dequantizer_fields(
     *,
     isa: int,
+    positions: int,
+    columns: int,
     begin: int,
     chunk: int,
     end: int,
-    first: int,
     activation: int,
     low: float,
     high: float,
@@ -381,14 +382,15 @@ def dequantize_fields(
     scale: float,
     offset: float,
     highest: int,
-    threads: int,
+    adds: int,
 ) -> bytes:
-    return _dequantize(
+    return _dequantizer(
         isa,
+        positions,
+        columns,
         begin,
         chunk,
         end,
-        first,
         activation,
         low,
         high,
@@ -397,7 +399,7 @@ def dequantize_fields(
         scale,
         offset,
         highest,
-        threads,
+        adds,
     )
 
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "interface.h"
+#include "quantized/dequantize.h"
 #include "runtime/threads.h"
 #include "simd/microkernels.h"
 
@@ -44,6 +45,11 @@ struct problem {
     struct machine machine;
 };
 
+/* Whether data and weights are codes, whose sums `run.results` takes. */
+static inline int problem_has_codes(const struct problem *problem) {
+    return problem->element == U8X4 || problem->element == U8X4_PLAIN;
+}
+
 struct run {
     int64_t batch;
     int64_t data[AXES], output[AXES], pads_begin[AXES];
@@ -56,6 +62,7 @@ struct run {
      * positions before its first. */
     int64_t extent, crop;
     const struct addition *addition; /* or NULL; no plan depends on it */
+    const struct results *results;   /* of codes, the same; else NULL */
     /* The algorithm is chosen for these extents: those of the whole layer, if the run is a tile. */
     struct {
         int64_t data[AXES], pads_begin[AXES], output[AXES];
@@ -77,9 +84,8 @@ struct subs {
 
 /* The layout of the packed filter: [group][sub-convolution][block of rows][channel][tap][row]. */
 struct packing {
-    int rows;             /* most rows of a block */
-    int64_t blocks;       /* blocks of rows: the first `larger` have `rows`, the rest one less */
-    int64_t larger;
+    int rows, fewer;      /* of a block: the first `larger` have `rows` */
+    int64_t blocks, larger;
     struct subs subs[AXES];
     int64_t *sub_start; /* element at which each sub-convolution of all axes begins */
     int64_t group_size;   /* elements of one group */
@@ -101,10 +107,10 @@ int packing_make(const struct problem *problem, const struct microkernels *kerne
                  struct packing *packing);
 void packing_free(struct packing *packing);
 static inline int packing_rows(const struct packing *p, int64_t block) {
-    return p->rows - (block >= p->larger);
+    return block < p->larger ? p->rows : p->fewer;
 }
 static inline int64_t packing_channel(const struct packing *p, int64_t block) {
-    return block * p->rows - (block > p->larger ? block - p->larger : 0);
+    return block * p->rows - most(0, block - p->larger) * (p->rows - p->fewer);
 }
 /* Extent of the first axis of Python's filter, for one group. */
 static inline int64_t filter_rows(const struct problem *problem) {

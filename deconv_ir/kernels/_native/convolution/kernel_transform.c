@@ -51,16 +51,30 @@ static int64_t channels_at_once(const struct problem *problem, const struct micr
     return divide_up(channels, divide_up(channels, fit));
 }
 
+/* Divide channels into blocks of rows. */
+static void pack_blocks(struct packing *p, int64_t channels, int most_rows, int in_fours) {
+    if (in_fours && channels > most_rows) {
+        /* Four codes of results are in an element: 20 channels are 8 + 8 + 4. */
+        p->rows = most_rows / 4 * 4;
+        p->larger = channels / p->rows;
+        p->fewer = (int)(channels % p->rows);
+        p->blocks = p->larger + (p->fewer > 0);
+        return;
+    }
+    /* Nearly equal: 10 channels are 5 + 5, not 6 + 4. */
+    p->blocks = divide_up(channels, most_rows);
+    p->rows = p->blocks ? (int)divide_up(channels, p->blocks) : 1;
+    p->fewer = p->rows - 1;
+    p->larger = channels - p->blocks * p->fewer;
+}
+
 int packing_make(const struct problem *problem, const struct microkernels *kernels,
                  struct packing *packing) {
     memset(packing, 0, sizeof *packing);
     for (int axis = 0; axis < AXES; axis++)
         if (subs_make(problem, axis, &packing->subs[axis])) return -1;
-    /* Blocks of nearly equal rows: 10 channels are 5 + 5, not 6 + 4. */
     const int64_t channels = problem->channels_out;
-    packing->blocks = divide_up(channels, kernels->rows);
-    packing->rows = packing->blocks ? (int)divide_up(channels, packing->blocks) : 1;
-    packing->larger = channels - packing->blocks * (packing->rows - 1);
+    pack_blocks(packing, channels, kernels->rows, problem_has_codes(problem));
     packing->channel_block = problem->channel_block
                                  ? least(problem->channel_block, most(problem->channels_in, 1))
                                 : channels_at_once(problem, kernels, packing);

@@ -48,9 +48,33 @@ static int is_within(const struct spans *spans, int64_t at) {
     return 0;
 }
 
+/* Fill the same of a channel, or of four channels of codes. */
+static void fill_codes(const struct results_context *c, int64_t job) {
+    const struct results *r = c->run->results;
+    const int64_t *output = c->run->output, extent = c->run->extent;
+    const int64_t channels = r->by->channels, fours = divide_up(channels, 4);
+    const int64_t image = job / fours, channel = job % fours * 4, count = least(4, channels - channel);
+    for (int64_t row = 0; row < output[0] * output[1]; row++) {
+        const int64_t first = row * extent;
+        if (is_within(&c->spans[0], row / output[1]) || is_within(&c->spans[1], row % output[1])) {
+            write_empty_results(r, image, channel, count, first, extent);
+            continue;
+        }
+        for (int64_t i = 0; i < c->spans[2].count; i++) {
+            const struct span *span = &c->spans[2].span[i];
+            write_empty_results(r, image, channel, count, first + span->begin,
+                                span->end - span->begin);
+        }
+    }
+}
+
 static void fill_channel(void *context, int64_t job, void *scratch) {
     static const int32_t no_offsets[AHEAD];
     const struct results_context *c = context;
+    if (c->run->results) {
+        fill_codes(c, job);
+        return;
+    }
     const int64_t *output = c->run->output, extent = c->run->extent;
     const int64_t size = element_size((enum element)c->problem->element);
     const int64_t outs = c->problem->channels_out / c->problem->folded;
@@ -93,8 +117,8 @@ static int fill_spans(const struct kernel *k, const struct run *run, void *out,
         all *= extents[a];
         others *= extents[a] - within;
     }
-    const int64_t channels =
-        run->batch * k->problem.groups * k->problem.channels_out / k->problem.folded;
+    int64_t channels = run->batch * k->problem.groups * k->problem.channels_out / k->problem.folded;
+    if (run->results) channels = run->batch * divide_up(run->results->by->channels, 4);
     if (all == others || channels == 0) return 0;
     struct results_context context = {k, &k->problem, k->kernels, run, out, spans};
     const int64_t threads = (all - others) * channels < FEW_RESULTS ? 1 : run->threads;

@@ -135,7 +135,7 @@ static double near_cycles(const struct kernel *k, const struct run *run, const s
     } else {
         results = out_rows * RESULT_ROW + outs * (a[2].out_stride > 2 ? SCATTERED_RESULT : RESULT);
     }
-    if (t->depthwise) {
+    if (t->depthwise && k->problem.channels_out == 1) {
         sums = depthwise_cycles(k, plan, t, all_subs, depth);
         if (t->data_bytes > FIRST_LEVEL) sums *= DEPTHWISE_FAR;
         if (a[2].out_stride == 1) results = 0;

@@ -73,6 +73,13 @@ struct sweep {
     int together; /* whether rows of all blocks are row_stride apart */
 };
 
+/* Whether a group has one channel of data, and one of results or the sums of codes of a block. */
+static inline int sums_by_channel(const struct kernel *k) {
+    return k->problem.channels_in == 1 &&
+           (k->problem.channels_out == 1 ||
+            (problem_has_codes(&k->problem) && k->packing.blocks == 1));
+}
+
 /* Number of sub-convolutions of an axis: the stride, or the output's extent if that is less. */
 static inline int64_t subs_along(const struct axis *a) { return least(a->out_stride, a->output); }
 
@@ -167,6 +174,9 @@ char *out_row(const struct direct_context *c, const struct direct_tile *tile, in
 void write_rows(const struct direct_context *c, const struct direct_tile *tile,
                 int64_t first_channel, int64_t channels, const struct sub *sub, const char *sums,
                 int64_t row_stride, int64_t pitch);
+/* The same for a block of rows whose sums become results of codes. */
+void write_codes(const struct direct_context *c, const struct direct_tile *tile, int64_t block,
+                 const struct sub *sub, const char *sums, int64_t row_stride, int64_t pitch);
 /* Write the rows of a panel, which has one sub-convolution of the last axis. */
 void write_panel(const struct direct_context *c, const struct direct_tile *tile,
                  const int64_t shape[AXES], int64_t block, const struct sub *sub, const char *sums,

@@ -23,13 +23,14 @@ void copy_plain(const struct direct_context *c, const struct direct_tile *tile,
                               tile->data + channel * stride);
 }
 
-/* Sum whole vectors of positions in the output itself, at `out`, and the rest in scratch. */
+/* Sum whole vectors of positions at `out`, in the output itself if its elements are sums, and the rest in
+ * scratch. */
 static void sum_straight(const struct direct_context *c, const struct direct_tile *tile,
                          const struct input_block *in, const struct sweep *sweep, char *out) {
     const int64_t size = c->kernels->size, rest = sweep->positions % c->kernels->lanes;
     const int64_t whole = sweep->positions - rest;
     const int64_t channel = packing_channel(c->packing, sweep->first_block);
-    const int64_t channel_step = c->run->output[0] * c->run->output[1] * c->run->extent;
+    const int64_t channel_step = c->run->results ? sweep->row_stride : c->run->output[0] * c->run->output[1] * c->run->extent;
     struct sweep part = *sweep;
     part.positions = whole;
     part.sums = out;
@@ -45,8 +46,10 @@ static void sum_straight(const struct direct_context *c, const struct direct_til
         struct sweep last = *sweep;
         last.positions = rest;
         last.data += c->in_place ? 0 : whole * size;
+        if (c->run->results) last.sums += whole * size;
         sum_blocks(c, tile, in, &last);
     }
+    if (c->run->results) return;
     for (int64_t b = 0; in->ends && rest > 0 && b < sweep->blocks; b++) {
         const int64_t first = packing_channel(c->packing, sweep->first_block + b) - channel;
         c->kernels->copy_lines(sweep->sums + b * sweep->block_stride * size, sweep->row_stride,
@@ -96,7 +99,9 @@ void run_flat(const struct direct_context *c, const struct direct_tile *tile,
                 sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
                 sweep.sums = sums + (qx * sweep.sub_stride +
                                      (image * t->shape[0] + z) * t->line) * size;
-                if (t->straight)
+                if (t->straight && c->run->results)
+                    sum_straight(c, tile, in, &sweep, sweep.sums);
+                else if (t->straight)
                     sum_straight(c, tile, in, &sweep,
                                  out_row(c, tile, image,
                                          packing_channel(c->packing, sweep.first_block),
@@ -108,14 +113,17 @@ void run_flat(const struct direct_context *c, const struct direct_tile *tile,
                 }
             }
     }
-    if (!in->ends || t->straight) return;
+    if (!in->ends || (t->straight && !c->run->results)) return;
     if (c->problem->folded > 1) {
         /* Their blocks are equal and contiguous. */
         const int64_t channels = c->problem->channels_out / c->problem->folded;
         write_rows(c, tile, 0, channels, subs, sums, positions, channels * positions);
         return;
     }
-    for (int64_t i = 0; i < sweep.blocks; i++)
+    for (int64_t i = 0; i < sweep.blocks && c->run->results; i++)
+        write_codes(c, tile, sweep.first_block + i, subs, sums + i * block_size * size, positions,
+                    sweep.sub_stride);
+    for (int64_t i = 0; i < sweep.blocks && !c->run->results; i++)
         write_rows(c, tile, packing_channel(c->packing, sweep.first_block + i),
                    packing_rows(c->packing, sweep.first_block + i), subs,
                    sums + i * block_size * size, positions, sweep.sub_stride);

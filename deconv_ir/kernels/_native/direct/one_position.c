@@ -72,8 +72,49 @@ scatter(const size_t size, const char *values, int rows, const int64_t *places, 
                    values + (size_t)(tap * rows + row) * size, size);
 }
 
-static void write_taps(const struct direct_context *c, const struct direct_tile *tile, int rows,
-                       const int64_t *places, int64_t taps, char *out) {
+#define TURNED 256 /* taps whose rows are turned at once */
+
+/* Write the rows of some taps, [tap][row], as results of codes. */
+static void write_codes_of_taps(const struct direct_context *c, const struct direct_tile *tile,
+                                int64_t channel, int64_t rows, const int64_t *places,
+                                int64_t taps) {
+    const struct results *r = c->run->results;
+    const int64_t image = tile->first_image, width = TURNED + CACHE_LINE / 4;
+    channel += tile->group * c->problem->channels_out;
+    if (taps == 1) { /* of several blocks */
+        write_results(r, image, channel, rows, places[0], 1, 1, tile->sums, 1);
+        activate_results(r, image, channel, rows, places[0], 1);
+        return;
+    }
+    uint32_t turned[MAX_ROWS][TURNED + CACHE_LINE / 4];
+    memset(turned, 0, sizeof turned);
+    for (int64_t from = 0; from < taps; from += TURNED) {
+        const int64_t some = least(TURNED, taps - from);
+        for (int64_t tap = 0; tap < some; tap++)
+            for (int64_t row = 0; row < rows; row++)
+                memcpy(&turned[row][tap], tile->sums + ((from + tap) * rows + row) * 4, 4);
+        for (int64_t tap = 0, count; tap < some; tap += count) {
+            const int64_t first = places[from + tap];
+            for (count = 1; tap + count < some && places[from + tap + count] == first + count;)
+                count++;
+            if (first < 0) {
+                count = 1;
+                continue;
+            }
+            write_results(r, image, channel, rows, first, 1, count,
+                          (const char *)&turned[0][tap], width);
+            activate_results(r, image, channel, rows, first, count);
+        }
+    }
+}
+
+static void write_taps(const struct direct_context *c, const struct direct_tile *tile,
+                       int64_t channel, int rows, const int64_t *places, int64_t taps) {
+    if (c->run->results) {
+        write_codes_of_taps(c, tile, channel, rows, places, taps);
+        return;
+    }
+    char *out = out_row(c, tile, 0, channel, 0, 0);
     const enum element element = (enum element)c->problem->element;
     const int64_t plane = c->run->output[0] * c->run->output[1] * c->run->output[2];
     const int size = element_size(element);
@@ -120,8 +161,7 @@ static void sum_sub(const struct direct_context *c, const struct direct_tile *ti
             c->kernels->sum_row_blocks(rows, count, c->problem->channels_in, tile->data, weights,
                                    c->problem->channels_in * rows, bias, &c->k->epilogue,
                                    tile->sums);
-        write_taps(c, tile, (int)count * rows, places + first, last - first,
-                   out_row(c, tile, 0, channel, 0, 0));
+        write_taps(c, tile, channel, (int)count * rows, places + first, last - first);
     }
 }
 

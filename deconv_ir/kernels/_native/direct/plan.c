@@ -46,8 +46,7 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     t->pitch = most(t->shape[2], valid + most(before, after));
     /* Channel by channel, vectors of long rows are aligned with cache lines: see run_depthwise().
      * Rows that are interleaved are summed as one row, with the gaps between them. */
-    const int by_channel =
-        k->problem.channels_in == 1 && k->problem.channels_out == 1 && !t->compact;
+    const int by_channel = sums_by_channel(k) && !t->compact;
     const int by_rows = by_channel && axes[2].out_stride == 1;
     const int64_t unit = by_rows && t->vectors == 1 && t->shape[2] >= lanes ? lanes : 1;
     t->pitch = round_up(t->pitch, unit);
@@ -130,8 +129,8 @@ static void choose_way(const struct direct_search *s, struct tiling *t) {
     const struct axis *a = s->plan->axes;
     const int plain = !t->compact && rows_are_plain(s->search.k, s->search.run, s->plan);
     const int64_t plane = (a[1].last - a[1].first) * (a[2].last - a[2].first);
-    t->depthwise = !t->compact && problem->channels_in == 1 && problem->channels_out == 1 &&
-                   (plain || plane <= SMALL_PLANE);
+    t->depthwise = !t->compact && sums_by_channel(s->search.k) &&
+                   (plain || plane <= SMALL_PLANE || problem_has_codes(problem));
     t->straight = plain && !t->depthwise && a[1].out_stride == 1 &&
                   (a[1].output == 1 ||
                    (t->shape[2] == a[2].output && t->pitch == a[2].output));

@@ -80,15 +80,30 @@ static void run_of_fields(const struct run_fields *f, struct run *run) {
     run->crop = f->crop;
 }
 
+/* Whether results of codes are those of a run, and have some bytes. */
+static int results_fit(const Kernel *self, const struct dequantization *d, const struct run *run,
+                       int64_t bytes) {
+    const struct problem *problem = &self->k.problem;
+    const int64_t channels = problem->groups * problem->channels_out;
+    /* Groups share no element. */
+    const int apart = !d->is_coded || problem->groups == 1 || problem->channels_out % 4 == 0;
+    const int64_t planes = d->is_coded ? divide_up(channels, 4) : channels;
+    return problem_has_codes(problem) && apart && d->channels == channels && problem->folded == 1 &&
+           d->positions == product_of(run->output, AXES) && run->extent == run->output[2] &&
+           bytes == product_of((int64_t[]){4, run->batch, planes, d->positions}, 4);
+}
+
 int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
-                     Py_buffer *in, Py_buffer *result, Py_buffer *added) {
+                     Py_buffer *in, Py_buffer *result, Py_buffer *added, struct results *results) {
     const int64_t size = element_size((enum element)self->k.problem.element);
     const int64_t channels_in = self->k.problem.groups * self->k.problem.channels_in;
-    PyObject *given[3], *addend;
+    PyObject *given[4], *addend;
     struct run_fields fields;
     memset(run, 0, sizeof *run);
     memset(added, 0, sizeof *added);
-    if (take_call(arguments, 3, given, &fields, sizeof fields)) return -1;
+    memset(results, 0, sizeof *results);
+    if (take_call(arguments, 4, given, &fields, sizeof fields)) return -1;
+    if (given[3] != Py_None && !(results->by = dequantization_of(given[3]))) return -1;
     run_of_fields(&fields, run);
     addend = given[2];
     if (PyObject_GetBuffer(given[0], in, PyBUF_STRIDED_RO)) return -1;
@@ -108,14 +123,19 @@ int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
         }
         for (int a = 0; a < in->ndim; a++) good &= in->strides[a] % size == 0;
         good = good && run_is_sane(self, run);
-        good &= result->len ==
-                product_of((int64_t[]){size, run->batch, self->k.problem.groups,
-                                    self->k.problem.channels_out / self->k.problem.folded,
-                                    run->output[0], run->output[1], run->extent}, 7);
-    }
-    if (good && addend != Py_None) {
-        good = !PyObject_GetBuffer(addend, added, PyBUF_CONTIG_RO);
-        good = good && sums_are_f32(self->k.problem.element) && buffer_has(added, result->len);
+        const int64_t planes[] = {size, run->batch, self->k.problem.groups,
+                                  self->k.problem.channels_out / self->k.problem.folded,
+                                  run->output[0], run->output[1], run->extent};
+        const int64_t bytes = product_of(planes, 7);
+        good &= bytes >= 0 && (results->by ? results_fit(self, results->by, run, result->len)
+                                           : result->len == bytes);
+        if (good && addend != Py_None) {
+            good = !PyObject_GetBuffer(addend, added, PyBUF_CONTIG_RO);
+            good = good && (results->by ? !results->by->from_sums : sums_are_f32(self->k.problem.element)) &&
+                   buffer_has(added, bytes);
+            results->addend = added->buf;
+        }
+        results->out = result->buf;
     }
     if (good) return 0;
     if (!PyErr_Occurred())

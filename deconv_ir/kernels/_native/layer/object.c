@@ -220,9 +220,10 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
+    struct results results;
     Py_buffer data, out, addend;
     if (!is_filled(self)) Py_RETURN_NONE;
-    if (run_of_arguments(self, arguments, &run, &data, &out, &addend)) return NULL;
+    if (run_of_arguments(self, arguments, &run, &data, &out, &addend, &results)) return NULL;
     struct shared_plan *shared = NULL;
     if (kernel_allocate(self)) PyErr_NoMemory();
     else shared = plan_acquire(self, &run, 1);
@@ -231,7 +232,9 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
         const struct tiling *t = &shared->plan.tiling;
         struct kernel k = self->k;
         struct addition addition = {k.kernels, k.epilogue, k.epilogue};
-        if (addend.obj) {
+        if (results.by) {
+            run.results = &results;
+        } else if (addend.obj) {
             run.addition = &addition;
             k.epilogue.activation = addition.alone.activation = ACT_NONE;
             addition.epilogue.addend = addition.alone.addend =
@@ -372,7 +375,7 @@ static PyMethodDef kernel_methods[] = {
     {"release", kernel_release, METH_NOARGS,
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, addend, fields) -> bool, or None where rows of the filter are not packed"},
+     "run(data, out, addend, dequantizer, fields) -> bool, or None where rows of the filter are not packed"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, fields) -> dict: how run computes, or None where rows of the filter are not "
      "packed"},

@@ -3,11 +3,15 @@
 #define DECONV_QUANTIZED_H
 
 #include "python/call.h"
+#include "quantized/dequantize.h"
+
+/* The dequantization of a Python object, or NULL with an exception set. */
+const struct dequantization *dequantization_of(PyObject *object);
+extern PyType_Spec dequantizer_spec; /* quantized/object.c */
 
 PyObject *module_quantize(PyObject *module, PyObject *arguments);
 PyObject *module_pair_channels(PyObject *module, PyObject *arguments);
 PyObject *module_max_codes(PyObject *module, PyObject *arguments);
 PyObject *module_add_codes(PyObject *module, PyObject *arguments);
-PyObject *module_dequantize(PyObject *module, PyObject *arguments);
 
 #endif

@@ -502,9 +502,14 @@ static void NAME(load)(enum element from, const void *in, int64_t stride, int64_
     if (stride == 2 && NATIVE(from)) {
         const ELEMENT *pairs = in;
         int64_t i = 0;
-        /* The last vector would read beyond the last element. */
+        /* The last vector would read beyond the last element: it begins one before. */
         for (; i + LANES < count; i += LANES)
             STORE(out + i, EVEN_LANES(LOAD(pairs + 2 * i), LOAD(pairs + 2 * i + LANES)));
+        if (i > 0 && i < count) {
+            const ELEMENT *last = pairs + 2 * (count - LANES) - 1;
+            STORE(out + count - LANES, ODD_LANES(LOAD(last), LOAD(last + LANES)));
+            return;
+        }
         for (; i < count; i++) out[i] = pairs[2 * i];
         return;
     }

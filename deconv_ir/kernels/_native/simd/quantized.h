@@ -13,21 +13,29 @@ struct quantizer {
     double ends; /* level_of_ends() */
 };
 
-/* The numbers of sums: sum * scale + offset, with offsets for each, or one. */
+/* The numbers of sums: sum * scale + offset, with offsets for each, or one.  Up to a vector of sums and offsets
+ * is read beyond the ends. */
 struct dequantizer {
     double scale, offset;
     const double *offsets; /* or NULL */
     const float *addend;   /* or NULL: added before the result is rounded */
 };
 
-/* From sums to codes: number = (sum + base) * scale + offset, times `slope` if it is negative. */
+/* What becomes of numbers before they become codes: nothing, a slope of negative ones, HSwish. */
+enum bend { UNBENT, SLOPED, SWISHED };
+
+/* From sums to codes: number = (sum + base) * scale + offset, bent. */
 struct requantizer {
-    struct dequantizer numbers; /* without an addend */
+    double scale, offset;
     struct quantizer codes;
+    enum bend bend;
     float slope;
-    pointwise_function hswish; /* instead of the slope, or NULL */
+    pointwise_function hswish;
     int32_t base;
     double greatest; /* magnitude of an offset */
+    /* The same in steps of the levels, and rounded; `zero` is the level of 0, which is added at once if numbers
+     * are not bent.  Results further than `tie` from the nearest integer are computed again. */
+    float step_scale, step_offset, step_slope, step_least, step_most, zero, tie;
 };
 
 /* From two codes to one: number = low[0] + code * step[0] + low[1] + another * step[1], times `slope` if it
@@ -38,17 +46,32 @@ struct code_sum {
     float slope;
 };
 
+/* Rows of sums of up to four channels. */
+struct rows_of_sums {
+    const char *sums;
+    int64_t step, pitch; /* elements from one channel's sums, and from one row's, to the next */
+    int64_t rows, count;
+    /* Their offsets, in steps as well, or NULL; those of each channel are `apart` elements apart.  With classes, rows
+     * have those from width * class on. */
+    const double *offsets;
+    const float *in_steps;
+    int64_t apart, width;
+    const int32_t *classes; /* of every `class_step` rows */
+    int64_t class_step;
+    uint32_t *out;
+    int64_t out_pitch;
+};
+
 struct quantized_functions {
     /* The codes of `channels` rows, at most 4, which are `step` elements apart, in the bytes of
      * `out`; each has a quantizer. */
     void (*quantize)(const struct quantizer *q, const float *rows, int64_t step, int64_t channels,
                      int64_t count, uint32_t *out);
-    /* The numbers of sums; `out` may be the sums themselves. */
+    /* The numbers of sums. */
     void (*dequantize)(const struct dequantizer *d, int64_t count, const void *sums, float *out);
-    /* The codes of `channels` rows of sums, at most 4, which are `step` elements apart; the
-     * requantizers either all have `offsets`, or none. */
-    void (*requantize)(const struct requantizer *r, const char *sums, int64_t step,
-                       int64_t channels, int64_t count, uint32_t *out);
+    /* The codes of sums.  Up to a vector of sums and offsets is read beyond the ends. */
+    void (*requantize)(const struct requantizer *r, int64_t channels,
+                       const struct rows_of_sums *rows);
     /* The codes of sums: each byte on its own. */
     void (*add)(const struct code_sum *s, const uint32_t *first, const uint32_t *second,
                 int64_t count, uint32_t *out);

@@ -43,6 +43,16 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(smaller)(NAME(vec) a
     return -NAME(greater)(-a, -b);
 }
 
+/* Store fewer lanes than a vector has. */
+static inline __attribute__((always_inline)) void NAME(store_few)(NAME(vec) v, int64_t count,
+                                                                  void *out) {
+#if defined(__AVX512F__) && LANES == 16
+    _mm512_mask_storeu_ps(out, (__mmask16)((1u << count) - 1), (__m512)v);
+#else
+    memcpy(out, &v, (size_t)count * 4);
+#endif
+}
+
 /* The codes of numbers within the range. */
 static inline __attribute__((always_inline)) NAME(ints) NAME(codes)(const struct quantizer *q,
                                                                     NAME(vec) v) {
@@ -120,42 +130,35 @@ static void NAME(quantize)(const struct quantizer *q, const float *rows, int64_t
     memcpy(out + whole, codes, (size_t)rest * sizeof *out);
 }
 
+static inline __attribute__((always_inline)) NAME(vec) NAME(dequantized)(
+    const int has_offsets, const int adds, const struct dequantizer *d, const char *sums,
+    const float *addend, int64_t i) {
+    const NAME(ints) sum = (NAME(ints))*(const NAME(loose_ints) *)(const void *)(sums + 4 * i);
+    NAME(wide) value = __builtin_convertvector(sum, NAME(wide)) * d->scale;
+    if (has_offsets) value += (NAME(wide))*(const NAME(loose_wide) *)(d->offsets + i);
+    else value += d->offset;
+    if (adds)
+        value += __builtin_convertvector((NAME(vec))*(const NAME(loose) *)addend, NAME(wide));
+    return __builtin_convertvector(value, NAME(vec));
+}
+
 static inline __attribute__((always_inline)) void NAME(dequantize_vectors)(
     const int has_offsets, const int adds, const struct dequantizer *d, int64_t count,
     const char *sums, float *out) {
-    /* The last vector overlaps the one before. */
-    for (int64_t at = 0; at < count; at += LANES) {
-        const int64_t i = least(at, count - LANES);
-        const NAME(ints) sum = (NAME(ints))*(const NAME(loose_ints) *)(const void *)(sums + 4 * i);
-        NAME(wide) value = __builtin_convertvector(sum, NAME(wide)) * d->scale;
-        if (has_offsets) value += (NAME(wide))*(const NAME(loose_wide) *)(d->offsets + i);
-        else value += d->offset;
-        if (adds)
-            value += __builtin_convertvector((NAME(vec))*(const NAME(loose) *)(d->addend + i),
-                                             NAME(wide));
-        *(NAME(loose) *)(out + i) = __builtin_convertvector(value, NAME(vec));
-    }
-}
-
-/* Fewer numbers than a vector has. */
-static void NAME(dequantize_few)(const struct dequantizer *d, int64_t count, const char *sums,
-                                 float *out) {
-    int32_t all[LANES] = {0};
-    float results[LANES], addend[LANES] = {0};
-    double offsets[LANES];
-    memcpy(all, sums, (size_t)count * sizeof *all);
-    if (d->addend) memcpy(addend, d->addend, (size_t)count * sizeof *addend);
-    for (int64_t i = 0; i < LANES; i++) offsets[i] = d->offset;
-    if (d->offsets) memcpy(offsets, d->offsets, (size_t)count * sizeof *offsets);
-    const struct dequantizer one = {d->scale, 0, offsets, addend};
-    NAME(dequantize_vectors)(1, 1, &one, LANES, (const char *)all, results);
-    memcpy(out, results, (size_t)count * sizeof *out);
+    const int64_t whole = count / LANES * LANES, rest = count - whole;
+    for (int64_t i = 0; i < whole; i += LANES)
+        *(NAME(loose) *)(out + i) =
+            NAME(dequantized)(has_offsets, adds, d, sums, adds ? d->addend + i : NULL, i);
+    if (!rest) return;
+    float addend[LANES] = {0};
+    if (adds) memcpy(addend, d->addend + whole, (size_t)rest * sizeof *addend);
+    NAME(store_few)(NAME(dequantized)(has_offsets, adds, d, sums, addend, whole), rest,
+                    out + whole);
 }
 
 static void NAME(dequantize)(const struct dequantizer *d, int64_t count, const void *sums,
                              float *out) {
-    if (count < LANES) NAME(dequantize_few)(d, count, sums, out);
-    else if (d->offsets && d->addend) NAME(dequantize_vectors)(1, 1, d, count, sums, out);
+    if (d->offsets && d->addend) NAME(dequantize_vectors)(1, 1, d, count, sums, out);
     else if (d->offsets) NAME(dequantize_vectors)(1, 0, d, count, sums, out);
     else if (d->addend) NAME(dequantize_vectors)(0, 1, d, count, sums, out);
     else NAME(dequantize_vectors)(0, 0, d, count, sums, out);
@@ -167,20 +170,15 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(bent)(NAME(vec) v, f
     return (NAME(vec))(((NAME(ints))(v * slope) & below) | ((NAME(ints))v & ~below));
 }
 
-/* The activation of sums before they become codes. */
-enum { NAME(unbent), NAME(sloped), NAME(swished) };
-
 /* Numbers of sums, rounded once, without those beyond the range of the codes. */
-static inline __attribute__((always_inline)) NAME(vec) NAME(numbers)(
-    const int has_offsets, const int bend, const struct requantizer *r, const char *sums,
-    int64_t i) {
-    const NAME(ints) sum = (NAME(ints))*(const NAME(loose_ints) *)(const void *)(sums + 4 * i);
-    NAME(wide) value = __builtin_convertvector(sum, NAME(wide)) * r->numbers.scale;
-    if (has_offsets) value += (NAME(wide))*(const NAME(loose_wide) *)(r->numbers.offsets + i);
-    else value += r->numbers.offset;
-    NAME(vec) v = __builtin_convertvector(value, NAME(vec));
-    if (bend == NAME(sloped)) v = NAME(bent)(v, r->slope);
-    if (bend == NAME(swished)) {
+static inline __attribute__((always_inline)) NAME(vec) NAME(numbers)(const struct requantizer *r,
+                                                                     const double *offsets,
+                                                                     const char *sums) {
+    const struct dequantizer one = {r->scale, r->offset, offsets, NULL};
+    NAME(vec) v = offsets ? NAME(dequantized)(1, 0, &one, sums, NULL, 0)
+                          : NAME(dequantized)(0, 0, &one, sums, NULL, 0);
+    if (r->bend == SLOPED) v = NAME(bent)(v, r->slope);
+    if (r->bend == SWISHED) {
         float line[LANES];
         *(NAME(loose) *)line = v;
         r->hswish((const float *const[]){line, line, line}, NULL, LANES, line);
@@ -189,112 +187,94 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(numbers)(
     return NAME(limited)(v, r->codes.least - (NAME(vec)){0}, r->codes.most - (NAME(vec)){0});
 }
 
+/* Not inlined: it is rare. */
+static __attribute__((noinline)) NAME(ints) NAME(requantize_exactly)(
+    const struct requantizer *r, const double *offsets, int64_t apart, const char *sums,
+    int64_t step, int64_t channels) {
+    NAME(uints) codes = {0};
+    for (int64_t c = 0; c < channels; c++) {
+        const double *own = offsets ? offsets + c * apart : NULL;
+        const NAME(vec) v = NAME(numbers)(r + c, own, sums + 4 * c * step);
+        codes |= (NAME(uints))NAME(codes)(&r[c].codes, v) << (8 * c);
+    }
+    return (NAME(ints))codes;
+}
+
 /* As quantize_vectors(): in f32, and again in f64 where a number is near the middle of two levels.
  * Numbers are in steps of the levels: a sum times a factor, and an offset. */
 static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
-    const int has_offsets, const int bend, const int channels, const struct requantizer *r,
-    const char *sums, int64_t step, int64_t count, uint32_t *out) {
-    NAME(vec) scale[4], factor[4], offset[4], slope[4], least[4], most[4], zero[4];
+    const int has_offsets, const enum bend bend, const int channels, const struct requantizer *r,
+    const struct rows_of_sums *rows) {
+    NAME(vec) scale[4], offset[4], slope[4], least[4], most[4], zero[4];
     NAME(uints) base[4];
-    double error = 0;
+    float least_tie = r->tie;
 #pragma GCC unroll 4
     for (int c = 0; c < channels; c++) {
-        const struct quantizer *q = &r[c].codes;
-        const double level_of_zero = -q->low * q->factor, moved = bend ? 0 : level_of_zero;
-        scale[c] = (float)(r[c].numbers.scale * q->factor) - (NAME(vec)){0};
-        factor[c] = (float)q->factor - (NAME(vec)){0};
-        const double rest = r[c].numbers.offset - r[c].base * r[c].numbers.scale;
-        offset[c] = (float)(rest * q->factor + moved) - (NAME(vec)){0};
+        scale[c] = r[c].step_scale - (NAME(vec)){0};
+        offset[c] = r[c].step_offset - (NAME(vec)){0};
         base[c] = (uint32_t)r[c].base - (NAME(uints)){0};
-        /* HSwish is x * (x / 6 + 0.5), with the factor from 0 to 1. */
-        slope[c] = (bend == NAME(swished) ? (float)(1 / (6 * q->factor)) : r[c].slope) -
-                   (NAME(vec)){0};
-        least[c] = (float)(q->least * q->factor + moved) - (NAME(vec)){0};
-        most[c] = (float)(q->most * q->factor + moved) - (NAME(vec)){0};
-        zero[c] = (float)level_of_zero - (NAME(vec)){0};
-        error = fmax(error, ERROR_32(q->ends, r[c].greatest * q->factor));
+        slope[c] = r[c].step_slope - (NAME(vec)){0};
+        least[c] = r[c].step_least - (NAME(vec)){0};
+        most[c] = r[c].step_most - (NAME(vec)){0};
+        zero[c] = r[c].zero - (NAME(vec)){0};
+        least_tie = r[c].tie < least_tie ? r[c].tie : least_tie;
     }
-    if (bend == NAME(swished)) error *= 2; /* its slope is up to 1.5 */
-    const NAME(vec) tie = (float)fmax(0.5 - error, 0) - (NAME(vec)){0};
-    for (int64_t i = 0; i < count; i += LANES) {
-        /* The bits of ROUNDING_32, which are added with each code, are subtracted first. */
-        NAME(uints) codes = (NAME(uints)){0} - (channels > 1 ? 0x8b400000 : 0x4b400000);
-        NAME(vec) worst = {0};
+    const NAME(vec) tie = least_tie - (NAME(vec)){0};
+    const int64_t count = rows->count, step = rows->step;
+    for (int64_t y = 0; y < rows->rows; y++) {
+        const char *sums = rows->sums + 4 * y * rows->pitch;
+        const int64_t class = rows->classes ? rows->classes[y * rows->class_step] * rows->width : 0;
+        uint32_t *out = rows->out + y * rows->out_pitch;
+        for (int64_t i = 0; i < count; i += LANES) {
+            /* The bits of ROUNDING_32, which are added with each code, are subtracted first. */
+            NAME(uints) codes = (NAME(uints)){0} - (channels > 1 ? 0x8b400000 : 0x4b400000);
+            NAME(vec) worst = {0};
 #pragma GCC unroll 4
-        for (int c = 0; c < channels; c++) {
-            const char *at = sums + 4 * (c * step + i);
-            const NAME(uints) sum = (NAME(uints))*(const NAME(loose_ints) *)(const void *)at;
-            NAME(vec) level =
-                __builtin_convertvector((NAME(ints))(sum + base[c]), NAME(vec)) * scale[c];
-            if (has_offsets)
-                level += __builtin_convertvector(
-                    (NAME(wide))*(const NAME(loose_wide) *)(r[c].numbers.offsets + i), NAME(vec)) *
-                    factor[c];
-            else level += offset[c];
-            if (bend == NAME(sloped))
-                level = NAME(greater)(level, (NAME(vec)){0}) +
-                        NAME(smaller)(level, (NAME(vec)){0}) * slope[c];
-            else if (bend == NAME(swished))
-                level *= NAME(limited)(level * slope[c] + 0.5f, (NAME(vec)){0},
-                                       1 - (NAME(vec)){0});
-            else if (has_offsets) level += zero[c];
-            level = NAME(limited)(level, least[c], most[c]);
-            if (bend) level += zero[c];
-            const NAME(vec) shifted = level + ROUNDING_32;
-            const NAME(vec) rest = level - (shifted - ROUNDING_32);
-            worst = NAME(greater)((NAME(vec))((NAME(ints))rest & 0x7fffffff), worst);
-            codes += (NAME(uints))shifted << (8 * c);
+            for (int c = 0; c < channels; c++) {
+                const char *at = sums + 4 * (c * step + i);
+                NAME(uints) sum = (NAME(uints))*(const NAME(loose_ints) *)(const void *)at;
+                if (!has_offsets) sum += base[c];
+                NAME(vec) level = __builtin_convertvector((NAME(ints))sum, NAME(vec)) * scale[c];
+                if (has_offsets)
+                    level += (NAME(vec))*(const NAME(loose) *)(rows->in_steps + class +
+                                                               c * rows->apart + i);
+                else level += offset[c];
+                if (bend == SLOPED)
+                    level = NAME(greater)(level, (NAME(vec)){0}) +
+                            NAME(smaller)(level, (NAME(vec)){0}) * slope[c];
+                else if (bend == SWISHED)
+                    level *= NAME(limited)(level * slope[c] + 0.5f, (NAME(vec)){0},
+                                           1 - (NAME(vec)){0});
+                level = NAME(limited)(level, least[c], most[c]);
+                if (bend) level += zero[c];
+                const NAME(vec) shifted = level + ROUNDING_32;
+                const NAME(vec) rest = level - (shifted - ROUNDING_32);
+                worst = NAME(greater)((NAME(vec))((NAME(ints))rest & 0x7fffffff), worst);
+                codes += (NAME(uints))shifted << (8 * c);
+            }
+            NAME(ints) found = (NAME(ints))codes;
+            if (NAME(has_any)(worst >= tie))
+                found = NAME(requantize_exactly)(r, has_offsets ? rows->offsets + class + i : NULL,
+                                                 rows->apart, sums + 4 * i, step, channels);
+            if (count - i < LANES) NAME(store_few)((NAME(vec))found, count - i, out + i);
+            else *(NAME(loose_ints) *)(void *)(out + i) = found;
         }
-        if (NAME(has_any)(worst >= tie)) {
-            codes = (NAME(uints)){0};
-            for (int c = 0; c < channels; c++)
-                codes |= (NAME(uints))NAME(codes)(&r[c].codes,
-                                                  NAME(numbers)(has_offsets, bend, r + c,
-                                                                sums + 4 * c * step, i))
-                         << (8 * c);
-        }
-        *(NAME(loose_ints) *)(void *)(out + i) = (NAME(ints))codes;
     }
 }
 
-static void NAME(requantize_some)(const int has_offsets, const struct requantizer *r,
-                                  const char *sums, int64_t step, int64_t channels, int64_t count,
-                                  uint32_t *out) {
-    int bend = r->hswish ? NAME(swished) : NAME(unbent);
-    for (int64_t c = 0; c < channels; c++)
-        if (r[c].slope != 1) bend = NAME(sloped);
-    if (channels == 4 && bend == NAME(swished) && has_offsets)
-        NAME(requantize_vectors)(1, NAME(swished), 4, r, sums, step, count, out);
-    else if (channels == 4 && bend == NAME(swished))
-        NAME(requantize_vectors)(0, NAME(swished), 4, r, sums, step, count, out);
-    else if (channels == 4 && has_offsets)
-        NAME(requantize_vectors)(1, NAME(sloped), 4, r, sums, step, count, out);
-    else if (channels == 4 && bend == NAME(sloped))
-        NAME(requantize_vectors)(0, NAME(sloped), 4, r, sums, step, count, out);
-    else if (channels == 4)
-        NAME(requantize_vectors)(0, NAME(unbent), 4, r, sums, step, count, out);
-    else NAME(requantize_vectors)(has_offsets, bend, (int)channels, r, sums, step, count, out);
-}
-
-static void NAME(requantize)(const struct requantizer *r, const char *sums, int64_t step,
-                             int64_t channels, int64_t count, uint32_t *out) {
-    const int has_offsets = r->numbers.offsets != NULL;
-    const int64_t whole = count / LANES * LANES, rest = count - whole;
-    NAME(requantize_some)(has_offsets, r, sums, step, channels, whole, out);
-    if (!rest) return;
-    int32_t last[4 * LANES] = {0};
-    double offsets[4 * LANES] = {0};
-    uint32_t codes[LANES];
-    struct requantizer ones[4];
-    for (int64_t c = 0; c < channels; c++) {
-        memcpy(last + c * LANES, sums + 4 * (c * step + whole), (size_t)rest * sizeof *last);
-        ones[c] = r[c];
-        if (!has_offsets) continue;
-        memcpy(offsets + c * LANES, r[c].numbers.offsets + whole, (size_t)rest * sizeof *offsets);
-        ones[c].numbers.offsets = offsets + c * LANES;
-    }
-    NAME(requantize_some)(has_offsets, ones, (const char *)last, LANES, channels, LANES, codes);
-    memcpy(out + whole, codes, (size_t)rest * sizeof *out);
+static void NAME(requantize)(const struct requantizer *r, int64_t channels,
+                             const struct rows_of_sums *rows) {
+    const int has_offsets = rows->offsets != NULL;
+    const enum bend bend = r->bend;
+    if (channels == 4 && has_offsets && bend == SWISHED)
+        NAME(requantize_vectors)(1, SWISHED, 4, r, rows);
+    else if (channels == 4 && has_offsets && bend == UNBENT)
+        NAME(requantize_vectors)(1, UNBENT, 4, r, rows);
+    else if (channels == 4 && has_offsets) NAME(requantize_vectors)(1, SLOPED, 4, r, rows);
+    else if (channels == 4 && bend == SWISHED) NAME(requantize_vectors)(0, SWISHED, 4, r, rows);
+    else if (channels == 4 && bend == UNBENT) NAME(requantize_vectors)(0, UNBENT, 4, r, rows);
+    else if (channels == 4) NAME(requantize_vectors)(0, SLOPED, 4, r, rows);
+    else NAME(requantize_vectors)(has_offsets, bend, (int)channels, r, rows);
 }
 
 /* The sums of one byte of each code, in f64, each term and the sum rounded to f32. */

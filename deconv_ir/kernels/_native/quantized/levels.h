@@ -1,0 +1,48 @@
+/* The codes of ranges, as Python gives them. */
+#ifndef DECONV_QUANTIZED_LEVELS_H
+#define DECONV_QUANTIZED_LEVELS_H
+
+#include "python/call.h"
+#include "simd/quantized.h"
+
+#include <math.h>
+
+/* Quantizers of all channels, which repeat if there is one range. */
+struct quantizers {
+    const double *ranges;
+    int64_t count, highest;
+};
+
+static inline struct quantizer quantizer_of(const struct quantizers *q, int64_t channel) {
+    const double *range = q->ranges + (q->count > 1 ? 2 * channel : 0);
+    const double low = range[0], high = range[1], factor = (double)q->highest / (high - low);
+    const int near = levels_are_near(low, high, factor);
+    return (struct quantizer){(float)low, (float)high, low, factor, near ? TIE : -1,
+                              level_of_ends(low, high, factor)};
+}
+
+/* Whether ranges are those of a number of channels, and possible. */
+static inline int quantizers_take(struct quantizers *q, const Py_buffer *ranges, int64_t channels,
+                                  int64_t highest) {
+    *q = (struct quantizers){ranges->buf, ranges->len / 16, highest};
+    int good = ranges->itemsize == 8 && ranges->len == 16 * q->count && highest >= 1 &&
+               highest <= 255 && (q->count == 1 || q->count == channels);
+    for (int64_t i = 0; good && i < q->count; i++)
+        good = isfinite(q->ranges[2 * i]) && isfinite(q->ranges[2 * i + 1]) &&
+               q->ranges[2 * i] < q->ranges[2 * i + 1];
+    return good;
+}
+
+/* Make an activation part of the range of codes, and return the factor of negative numbers. */
+static inline float take_activation(const struct epilogue *e, double slope,
+                                    struct quantizer *codes) {
+    const float low = codes->least, high = codes->most;
+    if (e->activation == ACT_RELU) codes->least = fminf(fmaxf(low, 0), high);
+    if (e->activation == ACT_CLAMP) {
+        codes->least = fminf(fmaxf((float)e->low, low), high);
+        codes->most = fminf(fmaxf((float)e->high, low), high);
+    }
+    return e->activation == ACT_LEAKY ? (float)slope : 1;
+}
+
+#endif
