@@ -54,6 +54,16 @@ class ScratchpadBudget(NamedTuple):
     winograd: bool = False
     whole: Whole | None = None
 
+    def within(self, scratch_bytes: int) -> "ScratchpadBudget":
+        """Return the budget with at most this scratchpad.
+
+        Examples
+        --------
+        >>> ScratchpadBudget(1 << 20).within(1 << 10).scratch_bytes
+        1024
+        """
+        return self._replace(scratch_bytes=min(self.scratch_bytes, scratch_bytes))
+
 
 UNLIMITED = ScratchpadBudget(1 << 40, winograd=True)
 """No limit."""

@@ -161,7 +161,7 @@ class Bf16Kernel(ConvolutionKernel):
             bias,
             activation,
             adds=adds,
-            # A budget bounds the scratchpad: no run is left to another kernel.
+            # Budgets bound it: no other kernel could sum pairs.
             scratch_bytes=UNLIMITED.scratch_bytes,
             algorithm=Algorithm.DIRECT,
             fold=1,
@@ -218,6 +218,7 @@ class _Bf16Plan(ConvolutionPlan):
     def __init__(self, kernel: Bf16Kernel, shapes: RunShapes, budget: ScratchpadBudget) -> None:
         super().__init__(kernel, shapes)
         self._kernel, groups = kernel, kernel.problem.groups
+        budget = budget.within(kernel.scratch_bytes)
         self._pairs = (shapes.data[0], groups * kernel.sums.problem.channels_in, *shapes.data[2:])
         given = shapes._replace(data=self._pairs, channels_last=False)
         self._sums: ConvolutionPlan | None = None

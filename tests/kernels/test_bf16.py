@@ -41,7 +41,13 @@ def of_rounded(case: Case) -> Case:
     return Case(rounded(case.data), rounded(case.filter), **static)
 
 
-def packed(case: Case, activation: Activation | None = None, *, adds: bool = False) -> Bf16Kernel:
+def packed(
+    case: Case,
+    activation: Activation | None = None,
+    *,
+    adds: bool = False,
+    scratch_bytes: int = SCRATCH,
+) -> Bf16Kernel:
     problem = Problem.of_filter(
         case.filter.shape, case.strides, case.dilations, case.groups, forward=case.forward
     )
@@ -51,7 +57,7 @@ def packed(case: Case, activation: Activation | None = None, *, adds: bool = Fal
         case.bias,
         activation or Activation(),
         adds=adds,
-        scratch_bytes=SCRATCH,
+        scratch_bytes=scratch_bytes,
     )
 
 
@@ -95,6 +101,7 @@ def test_sums_are_those_of_rounded_numbers(emulated: bool, seed: int) -> None:
         set_threads(threads)
         same_bits(kernel.run(around, *where, budget=ScratchpadBudget(scratch_bytes)), found)
     same_bits(kernel.run(around[-1:], *where), found[-1:])
+    same_bits(packed(case, scratch_bytes=1).run(case.data, *where), found)
 
 
 @needs_compiled

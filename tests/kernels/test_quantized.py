@@ -73,7 +73,12 @@ def definition(problem: Problem, x: Any, w: Any, pads: Any, output: Any) -> Any:
 
 
 def made(
-    seed: int, *, adds: bool = False, activation: Activation | None = None, bias_scale: float = 1
+    seed: int,
+    *,
+    adds: bool = False,
+    activation: Activation | None = None,
+    bias_scale: float = 1,
+    scratch_bytes: int = 1 << 26,
 ) -> tuple[Any, ...]:
     """Draw a kernel, its data, and the result by definition, without activation."""
     problem, extents, pads, output = draw(seed)
@@ -97,7 +102,7 @@ def made(
         bias.astype(np.float32),
         activation or Activation(ActivationType.RELU),
         adds=adds,
-        scratch_bytes=1 << 26,
+        scratch_bytes=scratch_bytes,
     )
     data = (2, problem.groups * problem.channels_in, *extents)
     x = (2 * rng.standard_normal(data)).astype(np.float32)
@@ -137,6 +142,12 @@ def test_sums_are_exact_on_every_instruction_set(
         assert not MACHINES[PLAIN[isa]].has_dots
         assert instruction_set() == isa
     kernel, x, pads, output, expected = made(seed)
+    require_one_rounding(kernel.plan(x.shape, pads, output).run([x])[0], np.maximum(expected, 0))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_are_exact_if_no_tile_fits_the_scratchpad(seed: int) -> None:
+    kernel, x, pads, output, expected = made(seed, scratch_bytes=1)
     require_one_rounding(kernel.plan(x.shape, pads, output).run([x])[0], np.maximum(expected, 0))
 
 

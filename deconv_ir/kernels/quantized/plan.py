@@ -63,7 +63,7 @@ class QuantizedPlan(ConvolutionPlan):
         super().__init__(kernel, shapes)
         self._kernel = kernel
         self._codes = kernel.codes_shape(shapes.data)
-        self._budget = budget
+        self._budget = budget.within(kernel.scratch_bytes)
 
     @functools.cached_property
     def _sums(self) -> ConvolutionPlan:
