@@ -59,6 +59,7 @@ class ScratchpadBudget(NamedTuple):
 
         Examples
         --------
+        >>> from deconv_ir.operations import ScratchpadBudget
         >>> ScratchpadBudget(1 << 20).within(1 << 10).scratch_bytes
         1024
         """
