@@ -105,6 +105,17 @@ def test_sums_are_those_of_rounded_numbers(emulated: bool, seed: int) -> None:
 
 
 @needs_compiled
+@pytest.mark.parametrize("strides", [(1, 2), (2, 1), (3, 3), (2, 5)])
+def test_strided_convolutions(emulated: bool, strides: tuple[int, int]) -> None:
+    case = draw_image(6, forward=True)
+    case.strides, case.output = strides, (8 // strides[0] + 1, 39 // strides[1] + 1)
+    of_rounded(case).check(packed(case).run(case.data, case.pads_begin, case.output))
+    # Data whose columns are not side by side, as behind a Transpose.
+    turned = np.ascontiguousarray(case.data.swapaxes(2, 3)).swapaxes(2, 3)
+    of_rounded(case).check(packed(case).run(turned, case.pads_begin, case.output))
+
+
+@needs_compiled
 @pytest.mark.parametrize("isa", ISAS)
 def test_rounding_is_to_nearest_even(monkeypatch: pytest.MonkeyPatch, isa: str) -> None:
     monkeypatch.setenv("DECONV_IR_ISA", isa)

@@ -514,7 +514,9 @@ static void NAME(load)(enum element from, const void *in, int64_t stride, int64_
         return;
     }
     switch (from) {
-#if IS_FLOAT
+#ifdef IS_PAIRS
+    case BF16X2: COPY_IN(float, e)
+#elif IS_FLOAT
     case F32: COPY_IN(float, e)
     case F64: COPY_IN(double, e)
     case F16:
