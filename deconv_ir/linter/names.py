@@ -55,6 +55,7 @@ _SCALE: Final = (
     r"(?i)(?<![a-z])up_?(?:sampl\w*?|scale|conv)?[_-]?(?:x(\d)(?!\d)|(?<!\d)(\d)x(?!\d))"
 )
 _STRIDE: Final = r"(?i)(?:(?<!\d)(\d)x\1[_-]s|(?<![a-z])strides?[_=-]?)(\d)(?![\dx])"
+_SQUARES: Final = tuple(f"{digit}x{digit}" for digit in range(10))
 _MODE: Final = r"(?i)nearest|(?:bi|tri)?linear|(?:bi)?cubic"
 
 
@@ -163,7 +164,7 @@ def _scale(name: str, index: int, layer: Layer, context: LintContext) -> Said:
 
 
 def _strides(name: str, index: int, layer: Layer, context: LintContext) -> Said:
-    found = _last(_STRIDE, name, "stride", *(f"{digit}x{digit}" for digit in range(10)))
+    found = _last(_STRIDE, name, "stride", *_SQUARES)
     strides = getattr(layer.operation, "strides", None)
     if found is None or not strides or int(found[2]) in strides or found[2] == "0":
         return None

@@ -25,7 +25,7 @@ from deconv_ir.ir.operation import (
     TensorInfo,
 )
 from deconv_ir.ir.shapes import element_count, is_static, static
-from deconv_ir.ops.base import operation
+from deconv_ir.ops.base import declare
 from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.elementwise.blocks import cut, element_bytes, in_blocks, is_small
 from deconv_ir.ops.elementwise.broadcasting import WithBroadcast
@@ -393,12 +393,11 @@ def register(
     members |= {"family": family, "boolean_result": boolean_result}
     element = {"boolean": "boolean", "integer": "i32", "bits": "i32"}.get(family, "f32")
     result = "boolean" if boolean_result else element
-    inputs, example = "data", f"{element}[2,3] -> {result}[2,3]"
+    inputs: tuple[str, ...] = ("data",)
+    example = f"{element}[2,3] -> {result}[2,3]"
     if base is Binary:
-        inputs = "a, b"
+        inputs = ("a", "b")
         example = f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]"
-    number = version.removeprefix("opset")
-    made: type[Any] = type(
-        f"{type_name}{number}", (base,), {"__module__": module, "__doc__": doc, **members}
-    )
-    return operation(f"{type_name}-{number}({inputs})", example)(made)
+    class_name = f"{type_name}{version.removeprefix('opset')}"
+    made: type[Any] = type(class_name, (base,), {"__module__": module, "__doc__": doc, **members})
+    return declare(type_name, version, inputs=inputs, examples=(example,))(made)
