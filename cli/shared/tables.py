@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import click
-from tabulate import tabulate
 
 from deconv_ir.drawing.text import cut
 from deconv_ir.errors import one_line
@@ -105,6 +104,8 @@ def print_table(
     On a terminal it is made to fit (see `fit`): texts are shortened, then the columns `omit` are
     left out, in this order.  A file or a pipe gets all of it.
     """
+    from tabulate import tabulate  # takes 15 ms
+
     cells = [[one_line(str(cell)) for cell in row] for row in table]
     width = terminal_width(err=err)
     omitted: list[str] = []
