@@ -1,6 +1,6 @@
-"""Measure the memory and time of a transformer whose weights are compressed, beside OpenVINO's.
+"""Measure the memory and time of networks whose weights are compressed, beside OpenVINO's.
 
-    python bench/compressed.py [FORMAT ...] [--rows N ...] [--output FILE]
+    python bench/compressed.py [FORMAT ...] [--rows N ...] [--decoder] [--output FILE]
 
 The transformer has 80 MB of weights in f32: embeddings, six layers of width 512, and logits.
 `used` is the increase of a process's peak resident memory by loading, packing and running it once,
@@ -9,11 +9,15 @@ weights, and `ratio` is `used` to the bytes of the weights plus tensors.  `ms` i
 of N tokens, on one thread, the lowest of interleaved rounds; `ms f32` that of the same network in
 f32, whose numbers are those of its codes.  OpenVINO quantises the tokens of some formats.  Linux
 only.
+
+With `--decoder`, the network has 89 MB of filters in f32, of convolutions and transposed ones, and
+is run with a memory limit of 1.1 times the file's weights, and 4 MiB for tensors.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import statistics
 import subprocess
@@ -41,17 +45,18 @@ def read(field):
     status = pathlib.Path("/proc/self/status").read_text()
     return int(status.partition(field + ":")[2].split()[0]) * 1024
 
-def ours(path, file):
+def ours(path, file, limit):
     import numpy as np
     import deconv_ir
     from deconv_cli.run.resources import hand_back
     hand_back()
-    bound = deconv_ir.load(path, warn=False).bind([np.load(file)])
+    model = deconv_ir.load(path, warn=False, memory_limit=int(limit) or None)
+    bound = model.bind([np.load(file)])
     hand_back(bound.plan)
     bound.run()
     return bound.plan.tensor_bytes
 
-def theirs(path, file):
+def theirs(path, file, limit):
     import numpy as np
     import openvino as ov
     settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
@@ -60,10 +65,10 @@ def theirs(path, file):
     return 0
 
 run = {"ours": ours, "openvino": theirs}[sys.argv[1]]
-run(*sys.argv[2:4])  # modules and threads
+run(*sys.argv[2:4], 0)  # modules and threads
 pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
 before, files = read("VmHWM"), read("RssFile")
-tensors = run(*sys.argv[4:6])
+tensors = run(*sys.argv[4:7])
 code = read("RssFile") - files
 print(json.dumps({"used": read("VmHWM") - before - max(0, code), "tensors": tensors}))
 """
@@ -115,6 +120,27 @@ class Compressor:
         if self.scale_type != ov.Type.f32:
             at = ops.convert(at, "f32")
         return self._plain(at)
+
+    def filter(self, shape: list[int], axis: int) -> Any:
+        """Return a filter, with a scale for each index of an axis: the output channels."""
+        others = [extent for i, extent in enumerate(shape) if i != axis]
+        scale = 1 / np.sqrt(np.prod(others))
+        if self.kind in ("f32", "f16", "bf16"):
+            values = (self.rng.standard_normal(shape) * scale).astype(np.float32)
+            if self.kind == "f32":
+                return ops.constant(values)
+            stored = ops.constant(values, getattr(ov.Type, self.kind))
+            return self._plain(ops.convert(stored, "f32"))
+        bits = 8 if self.kind in ("i8", "u8") else 4
+        outer = [1] * len(shape)
+        outer[axis] = shape[axis]
+        at = ops.convert(self._codes(shape), "f16")
+        if self.kind[0] == "u":
+            at = ops.subtract(at, ops.convert(self._codes(outer), "f16"))
+        scales = self.rng.uniform(0.5, 1.5, outer) * scale
+        scales /= 1 if self.kind == "nf4" else 2 ** (bits - 2)
+        at = ops.multiply(at, ops.constant(scales.astype(np.float16)))
+        return self._plain(ops.convert(at, "f32"))
 
     def _codes(self, shape: list[int]) -> Any:
         tensor = ov.Tensor(getattr(ov.Type, self.kind), ov.Shape(shape))
@@ -169,22 +195,47 @@ def save(
     return path, file
 
 
-def memory(side: str, small: tuple[Path, Path], full: tuple[Path, Path]) -> dict[str, float]:
+def save_decoder(
+    form: str, folder: Path, *, width: int, decoded: bool = False
+) -> tuple[Path, Path]:
+    """Write a decoder, and its input of 8 x 8 positions."""
+    c = Compressor(form, decoded=decoded)
+    at = data = ops.parameter([1, width, 8, 8], ov.Type.f32, name="x")
+    ones, twos = [1, 1], [2, 2]
+    for channels in (width, width // 2, width // 4):
+        filter_ = c.filter([channels, channels, 3, 3], 0)
+        at = ops.relu(ops.convolution(at, filter_, ones, ones, ones, ones))
+        filter_ = c.filter([channels, channels // 2, 4, 4], 1)
+        at = ops.convolution_backprop_data(at, filter_, twos, None, ones, ones, ones)
+        at = ops.relu(at)
+    folder.mkdir(parents=True, exist_ok=True)
+    path, file = folder / "model.xml", folder / "x.npy"
+    ov.save_model(ov.Model([at], [data]), path, compress_to_fp16=False)
+    np.save(file, np.random.default_rng(1).standard_normal((1, width, 8, 8)).astype(np.float32))
+    return path, file
+
+
+def memory(
+    side: str, small: tuple[Path, Path], full: tuple[Path, Path], limit: int = 0
+) -> dict[str, float]:
     """Return the medians of bytes of several processes."""
-    command = [sys.executable, "-c", CHILD, side, *map(str, (*small, *full))]
+    command = [sys.executable, "-c", CHILD, side, *map(str, (*small, *full)), str(limit)]
     runs = [json.loads(subprocess.check_output(command)) for _ in range(RUNS)]
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def times(full: tuple[Path, Path], plain: tuple[Path, Path]) -> dict[str, float]:
+def times(full: tuple[Path, Path], plain: tuple[Path, Path], limit: int) -> dict[str, float]:
     """Return the lowest times of interleaved runs, in ms."""
     settings = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
     tokens = np.load(full[1])
-    ours, f32 = deconv_ir.load(full[0], warn=False), deconv_ir.load(plain[0])
+    f32 = deconv_ir.load(plain[0])
+    ours = deconv_ir.load(full[0], warn=False, memory_limit=limit or None)
+    direct = deconv_ir.load(full[0], warn=False, accuracy="direct")
     compiled = ov.Core().compile_model(full[0], "CPU", settings)
     runs: dict[str, Callable[[], Any]] = {
         "ms": lambda: ours.run(tokens),
         "ms f32": lambda: f32.run(tokens),
+        "ms direct": lambda: direct.run(tokens),
         "ms openvino": lambda: compiled([tokens]),
     }
     found: dict[str, list[float]] = {name: [] for name in runs}
@@ -202,6 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("formats", nargs="*", default=FORMATS)
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 16, 64, 512])
+    parser.add_argument("--decoder", action="store_true")
     parser.add_argument("--no-times", action="store_true")
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--output", type=Path, default=Path("out/bench/compressed.json"))
@@ -209,20 +261,29 @@ def main() -> None:
     deconv_ir.set_threads(1)
     folder, table = options.output.with_suffix(""), []
     for form in options.formats:
-        for rows in options.rows:
-            small = save(form, folder / form / "small", rows, width=64, layers=1)
-            full = save(form, folder / form / str(rows), rows, width=512, layers=6)
+        for rows in [8] if options.decoder else options.rows:
+            if options.decoder:
+                make = functools.partial(save_decoder, form)
+                small, full = (make(folder / form / f"decoder-{n}", width=n) for n in (32, 1024))
+            else:
+                small = save(form, folder / form / "small", rows, width=64, layers=1)
+                full = save(form, folder / form / str(rows), rows, width=512, layers=6)
             row: dict[str, Any] = {"format": form, "rows": rows}
             stored = full[0].with_suffix(".bin").stat().st_size
+            limit = int(1.1 * stored) + (4 << 20) if options.decoder else 0
             row["file"] = stored / 2**20
             if not options.no_memory:
-                found = memory("ours", small, full)
+                found = memory("ours", small, full, limit)
                 row["used"] = found["used"] / 2**20
                 row["ratio"] = found["used"] / (stored + found["tensors"])
                 row["openvino used"] = memory("openvino", small, full)["used"] / 2**20
             if not options.no_times:
-                plain = save(form, folder / form / "f32", rows, width=512, layers=6, decoded=True)
-                row |= times(full, plain)
+                to = folder / form / "f32"
+                if options.decoder:
+                    plain = save_decoder(form, to, width=1024, decoded=True)
+                else:
+                    plain = save(form, to, rows, width=512, layers=6, decoded=True)
+                row |= times(full, plain, limit)
             table.append(row)
             cells = (f"{k} {v:7.2f}" for k, v in row.items() if isinstance(v, float))
             print(f"{form:7s} {rows:4d}  {'  '.join(cells)}", flush=True)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
+from deconv_ir.execute.memory import available_bytes, fits
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source, locating, rewire
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # Layers between a file and a kernel that are read lazily: Convert, Subtract, Multiply, Reshape.
 _MOST_LAZY = 8
+# Bytes that plans need for scratchpads, so that they need not be small.
+_SCRATCHPADS = 1 << 20
 
 
 class PreparedModel(NamedTuple):
@@ -115,6 +118,8 @@ class Preparation:
         self._sizes: dict[Source, int] = {}
         self._first_only: set[int] = set()
         self._compressed = dict(self._find_compressed())
+        if self._compressed:
+            self._unpack_filters()
         self.least_bytes = self._least_bytes()
         used = {s for i in order for s in graph.topology.sources[i]} | set(wanted)
         self._with_others = {s[0] for s in used if s is not None and s[1] > 0}
@@ -146,7 +151,7 @@ class Preparation:
             kernel, size = self._kernel(index, inputs, quantized)
             if kernel is not None:
                 kernels[index] = kernel
-                if operation.keeps_codes and kernel.packed_bytes is not None:
+                if self._compressed and kernel.packed_bytes is not None:
                     for stored in self._compressed.keys() & set(rows):
                         self._sizes[stored] = min(self._sizes[stored], kernel.packed_bytes)
                 packed += size if kernel.packed_bytes is None else 0
@@ -257,7 +262,8 @@ class Preparation:
         """Find the constants that kernels can keep as they are stored."""
         for index in self.order:
             operation = self.graph.layers[index].operation
-            if index in self.constant or not operation.keeps_codes:
+            may_keep = operation.may_keep_codes and not self._is_quantized(index)
+            if index in self.constant or not (operation.keeps_codes or may_keep):
                 continue
             sources = self.graph.topology.sources[index]
             for position in operation.takes_lazy:
@@ -266,7 +272,52 @@ class Preparation:
                     continue
                 tensor = self._lazy_tensor(source[0])
                 if tensor is not None and tensor.stored_bytes < tensor.nbytes:
+                    tensor.stays_stored = may_keep
                     yield source, tensor
+
+    def _is_quantized(self, index: int) -> bool:
+        return self._quantized is not None and self._quantized.find(index) is not None
+
+    def _unpack_filters(self) -> None:
+        """Choose the filters that are unpacked once: all, or as many as a limit has room for.
+
+        Those that are used at most positions come first: Winograd saves most time there.
+        """
+        positions: dict[Source, int] = {}
+        for index in self.order:
+            for source in self.graph.topology.sources[index]:
+                if source in self._compressed and self._compressed[source].stays_stored:
+                    size = tensor_bytes(self.infos[index][0]) or 0
+                    positions[source] = max(size, positions.get(source, 0))
+        more = {s: self._compressed[s].nbytes - self._compressed[s].stored_bytes for s in positions}
+        needed = self._least_bytes() + self._tensor_bytes() + _SCRATCHPADS
+        room = sum(more.values())
+        if not fits(needed + room, self.memory_limit):
+            limit = available_bytes() if self.memory_limit is None else self.memory_limit
+            room = limit - needed
+        for source in sorted(positions, key=lambda s: -positions[s]):
+            if more[source] <= room:
+                room -= more[source]
+                del self._compressed[source]
+
+    def _tensor_bytes(self) -> int:
+        """Return the most bytes of tensors at a time, without views and fused layers."""
+        last: dict[Source, int] = {}
+        for step, index in enumerate(self.order):
+            for source in self.graph.topology.sources[index]:
+                if source is not None and source[0] not in self.constant:
+                    last[source] = step
+        freed: dict[int, int] = {}
+        live = most = 0
+        for step, index in enumerate(self.order):
+            for output, info in enumerate(self.infos[index] if index not in self.constant else ()):
+                size = tensor_bytes(info) or 0
+                live += size
+                end = last.get((index, output), len(self.order))
+                freed[end] = freed.get(end, 0) + size
+            most = max(most, live)
+            live -= freed.pop(step, 0)
+        return most
 
     def _constant_bytes(self, index: int) -> int:
         sources = self.graph.topology.sources[index]

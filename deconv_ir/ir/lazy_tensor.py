@@ -62,6 +62,8 @@ class LazyTensor:
         Descriptor of an open file that holds the elements unchanged, and their offset in it.
     codes : Codes, optional
         The elements as they are stored, if in fewer bytes.
+    stays_stored : bool
+        Whether a kernel should keep them so, although it is faster with unpacked ones.
 
     Examples
     --------
@@ -75,7 +77,7 @@ class LazyTensor:
            [3, 4, 5]])
     """
 
-    __slots__ = ("codes", "dtype", "file", "part_bytes", "read", "shape")
+    __slots__ = ("codes", "dtype", "file", "part_bytes", "read", "shape", "stays_stored")
 
     def __init__(
         self,
@@ -85,6 +87,8 @@ class LazyTensor:
         part_bytes: int = 1 << 16,
         file: tuple[int, int] | None = None,
         codes: Codes | None = None,
+        *,
+        stays_stored: bool = False,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
@@ -92,6 +96,7 @@ class LazyTensor:
         self.part_bytes = part_bytes
         self.file = file
         self.codes = codes
+        self.stays_stored = stays_stored
 
     @property
     def stored_bytes(self) -> int:
@@ -115,7 +120,15 @@ class LazyTensor:
 
     def reshape(self, *shape: int) -> "LazyTensor":
         """Return a lazy tensor of the same elements in another shape."""
-        return LazyTensor(shape, self.dtype, self.read, self.part_bytes, self.file, self.codes)
+        return LazyTensor(
+            shape,
+            self.dtype,
+            self.read,
+            self.part_bytes,
+            self.file,
+            self.codes,
+            stays_stored=self.stays_stored,
+        )
 
     def whole(self) -> Array:
         """Read all elements."""

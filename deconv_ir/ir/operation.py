@@ -317,6 +317,8 @@ class Operation(Record):
     """Inputs that `prepare` and `prepare_fused` also take as `LazyTensor`."""
     keeps_codes: ClassVar[bool] = False
     """Whether its kernels keep these as they are stored, if that takes fewer bytes."""
+    may_keep_codes: ClassVar[bool] = False
+    """Whether they can, if memory is short: unpacked ones are faster."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Worked examples, such as ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``: the inputs
     (with their elements where these matter), the outputs and the attributes.

@@ -177,7 +177,7 @@ def compressed_matrix(tensor: LazyTensor, *, transposed: bool) -> RightFactor | 
     columns, terms = tensor.shape if transposed else tensor.shape[::-1]
     if not tensor.size or not can_pack(terms, columns):
         return None
-    scaling, form = _scaling_of(codes, columns, terms, transposed=transposed), _form_of(codes)
+    scaling, form = _scaling_of(codes, columns, terms, transposed=transposed), form_of(codes)
     if scaling is None or form is None:
         return None
     number, table = form
@@ -267,7 +267,7 @@ class CompressedRows:
             numbers = codes.numbers()
             with np.errstate(over="ignore"):
                 numbers = numbers.astype(np.float16).astype(np.float32) if codes.halves else numbers
-            values = numbers[_split(stored.reshape(-1), bits, (len(rows), row))]
+            values = numbers[split_codes(stored.reshape(-1), bits, (len(rows), row))]
         elif codes.element_type.name == "f16":
             values = stored.view(np.float16).astype(np.float32)
         else:
@@ -298,8 +298,8 @@ def compressed_rows(tensor: LazyTensor) -> CompressedRows | None:
     return CompressedRows(codes, tensor.shape) if whole else None
 
 
-def _form_of(codes: Codes) -> tuple[int, Array | None] | None:
-    """Return the form of a matrix, and the numbers of its codes; None if there is none."""
+def form_of(codes: Codes) -> tuple[int, Array | None] | None:
+    """Return the form of numbers in a file, and those of its codes; None if there is none."""
     name, bits = codes.element_type.name, codes.element_type.bits
     if name in _PLAIN:
         return _PLAIN[name], None
@@ -369,7 +369,7 @@ def _packed(codes: Codes, columns: int, terms: int, *, four: bool, transposed: b
             if not (
                 four and bits == 4 and terms % 2 == 0
             ):  # else two terms of a column share bytes
-                rows = _split(rows, bits, (last - first, terms))
+                rows = split_codes(rows, bits, (last - first, terms))
                 rows = _joined(rows) if four else rows
             rows = rows.view(dtype).reshape(last - first, -1)
             whole = len(rows) // STRIP * STRIP
@@ -382,7 +382,9 @@ def _packed(codes: Codes, columns: int, terms: int, *, four: bool, transposed: b
     step = max(1, _AT_ONCE // (columns * 8)) * 8
     for first in range(0, terms, step):
         last = min(first + step, terms)
-        rows = _split(codes.read(first * columns, last * columns), bits, (last - first, columns))
+        rows = split_codes(
+            codes.read(first * columns, last * columns), bits, (last - first, columns)
+        )
         rows = _joined(rows.T).T if four else rows
         padded = np.zeros((len(rows), strips * STRIP), dtype)
         padded[:, :columns] = rows
@@ -391,7 +393,7 @@ def _packed(codes: Codes, columns: int, terms: int, *, four: bool, transposed: b
     return out
 
 
-def _split(stored: Array, bits: int, shape: tuple[int, int]) -> Array:
+def split_codes(stored: Array, bits: int, shape: tuple[int, int]) -> Array:
     """Return bytes as an array of codes."""
     if bits >= 8:
         return stored.view(np.uint16 if bits == 16 else np.uint8).reshape(shape)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
+# Algorithms of which runs can unpack weights.
+_UNPACKING = (Algorithm.COMPILED, Algorithm.DIRECT)
 
 
 def pack_filter(
@@ -94,7 +97,8 @@ def pack_filter(
         channels = problem.groups * problem.channels_out
         if bias.shape != (channels,):
             raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
-    if accuracy is Accuracy.BF16 and filter.dtype.name == "float32":
+    stays_stored = isinstance(filter, LazyTensor) and filter.stays_stored
+    if accuracy is Accuracy.BF16 and filter.dtype.name == "float32" and not stays_stored:
         from deconv_ir.kernels.bf16 import pack_faster
 
         return pack_faster(
@@ -130,6 +134,10 @@ def pack_filter(
             scratch_bytes=scratch_bytes,
             algorithm=chosen,
         )
+        if isinstance(filter, LazyTensor) and filter.stays_stored and chosen in _UNPACKING:
+            stored = _pack_codes(problem, filter, pack)
+            if stored is not None:
+                return stored
         compiled = pack(filter, packer=packer)
         if compiled.finite:
             return compiled
@@ -155,6 +163,20 @@ def pack_filter(
         scratch_bytes=scratch_bytes,
         method="numpy" if chosen in NATIVE else chosen.value,
     )
+
+
+def _pack_codes(
+    problem: Problem, weights: LazyTensor, pack: Callable[..., CompiledKernel]
+) -> CompiledKernel | None:
+    """Pack a filter as it is stored; None if that is not possible."""
+    from deconv_ir.kernels.filter_codes import filter_codes
+
+    codes = filter_codes(problem, weights)
+    if codes is None:
+        return None
+    with contextlib.suppress(FloatingPointError):
+        return pack(weights, codes=codes)
+    return None
 
 
 pack_convolution = functools.partial(pack_filter, forward=True)

@@ -29,6 +29,7 @@ from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
+    from deconv_ir.kernels.filter_codes import FilterCodes
     from deconv_ir.kernels.numpy.kernel import NumpyKernel
 
 # Above these limits the tables of sub-convolutions would be larger than the work.
@@ -153,6 +154,8 @@ class CompiledKernel(PlannedKernel):
     pairs : bool
         Whether each element of data and weights, of f32, has the bits of two bf16, for two
         channels: see `kernels/bf16.py`.
+    codes : FilterCodes, optional
+        The weights as a file stores them, which stay so: runs unpack those of a tile.
     """
 
     def __init__(
@@ -171,6 +174,7 @@ class CompiledKernel(PlannedKernel):
         channel_block: int = 0,
         dots: bool = False,
         pairs: bool = False,
+        codes: FilterCodes | None = None,
     ) -> None:
         super().__init__(problem, weights.dtype, scratch_bytes, adds=adds)
         module = compiled_module()
@@ -188,7 +192,8 @@ class CompiledKernel(PlannedKernel):
         self._weights: Array | None = None
         self._other: CompiledKernel | NumpyKernel | None = None
         if fold is None:
-            fold = 1 if problem.forward or not weights.size else choose_fold(problem)
+            unfolded = problem.forward or not weights.size or codes is not None
+            fold = 1 if unfolded else choose_fold(problem)
         self.fold = fold
         kernel, strides = problem.kernel, problem.strides
         guarded = 0
@@ -222,6 +227,8 @@ class CompiledKernel(PlannedKernel):
             guarded=guarded,
             winograd=_WINOGRAD[algorithm],
             channel_block=channel_block,
+            form=interface.COMPRESSED_FORMS if codes is None else codes.form,
+            halves=codes is not None and codes.halves,
             kernel=self.fill(kernel, 1),
             strides=self.fill(strides, 1),
             dilations=self.fill(problem.dilations, 1),
@@ -231,7 +238,11 @@ class CompiledKernel(PlannedKernel):
             level3_bytes=self._machine.level3_bytes,
             multiply_adds=multiply_adds,
         )
-        self.layer = module.Kernel(None if bias is None else _packable(bias), fields)
+        given = (None,) * 3 if codes is None else (codes.numbers, codes.scales, codes.zeros)
+        self.layer = module.Kernel(None if bias is None else _packable(bias), *given, fields)
+        self._codes = codes
+        if codes is not None:
+            self.precision = f"f32 ({codes.name} weights)"
         # A filter in a file can be read again, so it is not kept.
         self._lazy = weights if isinstance(weights, LazyTensor) else None
         self._lock = ForkSafeLock()
@@ -242,12 +253,12 @@ class CompiledKernel(PlannedKernel):
             # Networks that compute their filters often swap these axes by a view.
             swapped = weights.swapaxes(0, 1)
             is_swapped = swapped.flags.c_contiguous and not weights.flags.c_contiguous
-            given = _packable(swapped if is_swapped else weights)
-            self.layer.fill(given, 0, is_swapped, get_threads())
+            filter_ = _packable(swapped if is_swapped else weights)
+            self.layer.fill(filter_, 0, is_swapped, get_threads())
 
     def _large_file(self) -> tuple[int, int] | None:
         """Return descriptor and offset of the filter's file, if C reads it from there."""
-        lazy = self._lazy
+        lazy = self._lazy if self._codes is None else None
         return lazy.file if lazy is not None and lazy.nbytes >= LARGE_BYTES else None
 
     def pack(self) -> None:
@@ -259,7 +270,8 @@ class CompiledKernel(PlannedKernel):
             # If the file has been truncated, reading part by part raises the error.
             file = self._large_file()
             if file is None or not self.layer.read(*file, threads):
-                for first, part in lazy.parts():
+                parts = lazy.parts() if self._codes is None else self._codes.parts()
+                for first, part in parts:
                     self.layer.fill(_packable(part), first, False, threads)
 
     def release(self) -> None:
@@ -296,6 +308,8 @@ class CompiledKernel(PlannedKernel):
         """Return the original filter, restored from its packed form."""
         if self._weights is not None:
             return self._weights
+        if self._codes is not None:
+            return self._codes.source.whole()
         self.pack()
         weights = np.empty(self._shape, self.element)
         self.layer.unpack(plain(weights))

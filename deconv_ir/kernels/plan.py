@@ -58,7 +58,7 @@ class ConvolutionKernel(abc.ABC):
     reads_codes : bool
         Whether the data of runs are codes of 8 bits, those of four channels in an element of u32.
     precision : str or None
-        The type of its products, if it is not `element`.
+        The types in which it computes, ``f32 (u4 weights)``; None: `element`.
     why_f32 : str or None
         Why it computes in f32, where bf16 was allowed.
     """

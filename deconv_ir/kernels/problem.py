@@ -144,3 +144,19 @@ def by_group(problem: Problem, array: Array) -> Array:
     """Return ``[N, groups * channels, *X]`` as a view ``[N, groups, channels, *X]``."""
     batch, channels, *extents = array.shape
     return array.reshape(batch, problem.groups, channels // problem.groups, *extents)
+
+
+def one_by_channel(problem: Problem, scales: Array) -> Array | None:
+    """Return ``[groups * out]`` of the scales of a filter; None if a channel has several."""
+    sides = [problem.channels_out, problem.channels_in]
+    grouped = scales.reshape(
+        problem.groups, *(sides if problem.forward else sides[::-1]), *scales.shape[2:]
+    )
+    rows = grouped if problem.forward else grouped.swapaxes(1, 2)
+    # A broadcast axis is read once.
+    rows = rows[tuple(slice(None if step else 1) for step in rows.strides)]
+    rows = rows.reshape(*rows.shape[:2], -1)
+    if not (rows == rows[..., :1]).all():
+        return None
+    shape = problem.groups, problem.channels_out
+    return np.ascontiguousarray(np.broadcast_to(rows[..., 0], shape), np.float64).reshape(-1)

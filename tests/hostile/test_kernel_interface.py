@@ -29,7 +29,7 @@ class Packed:
         self.module: Any = module
         self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "channels_in": 2}
         self.layer |= {"channels_out": 2, "folded": 1, "guarded": 0, "winograd": winograd}
-        self.layer |= {"channel_block": 0}
+        self.layer |= {"channel_block": 0, "form": interface.COMPRESSED_FORMS, "halves": 0}
         self.machine = {
             "level2_bytes": 1 << 19,
             "sure_level2_bytes": 1 << 18,
@@ -59,7 +59,7 @@ class Packed:
 
     def pack(self, *, filled: bool = True) -> Any:
         fields = self.layer | self.vectors | self.machine | Activation().fields()
-        kernel = self.module.Kernel(self.bias, interface.layer_fields(**fields))
+        kernel = self.module.Kernel(self.bias, None, None, None, interface.layer_fields(**fields))
         if filled:
             kernel.fill(self.filter, self.first, False, 2)
         return kernel
@@ -106,6 +106,8 @@ def test_axes_that_the_data_lack_have_one_element() -> None:
         *(("folded", n) for n in (-1, 0, 3)),
         *(("winograd", n) for n in (-1, 3, 2**40)),
         *(("channel_block", n) for n in (-FAR, -1)),
+        # Others need numbers of codes, or other bytes of the filter.
+        *(("form", n) for n in (-1, 0, 1, 3, 4, 7, FAR)),
         *(("level2_bytes", n) for n in (-FAR, 0, (1 << 18) - 1)),
         *(("sure_level2_bytes", n) for n in (-FAR, 0, (1 << 19) + 1)),
         *(("level3_bytes", n) for n in (-FAR, 0)),
@@ -297,13 +299,13 @@ def test_fields_of_other_sizes_are_refused() -> None:
         with pytest.raises(ValueError, match="bytes of fields where"):
             kernel.describe((2, 1, 5, 6), fields)
         with pytest.raises(ValueError, match="bytes of fields where"):
-            packed.module.Kernel(None, fields)
+            packed.module.Kernel(None, None, None, None, fields)
 
 
 ARRAYS = {
     "resample": 6, "recur": 8, "pack_columns": 2, "multiply": 4, "attend": 5, "copy_matrices": 2,
     "pool": 5, "sample": 3, "select": 3, "standardize": 4, "sum_rows": 2, "softmax": 2,
-    "Kernel": 1, "Program": 3,
+    "Kernel": 4, "Program": 3,
 }  # fmt: skip
 """Arrays of each call, before its fields; from interface.h."""
 TABLE = {"Kernel": "layer", "Program": "program"}
@@ -347,3 +349,17 @@ def test_fields_are_packed_by_name() -> None:
     for wrong in ({"other": 1}, {}):
         with pytest.raises(TypeError):
             interface.pool_fields(**({"isa": 1} if not wrong else how | wrong))
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("length", [0, 3, 15, 17, 257])
+def test_numbers_of_codes_have_their_length(at: int, length: int) -> None:
+    """Numbers of four bits are 16, scales and zeros one for each of four output channels."""
+    packed = Packed()
+    packed.layer |= {"form": interface.COMPRESSED_4}
+    fields = packed.layer | packed.vectors | packed.machine | Activation().fields()
+    given = [np.zeros(16, np.float32), np.zeros(4, np.float32), np.zeros(4, np.float32)]
+    packed.module.Kernel(None, *given, interface.layer_fields(**fields))
+    given[at] = np.zeros(length, np.float32)
+    with pytest.raises(ValueError, match="bytes"):
+        packed.module.Kernel(None, *given, interface.layer_fields(**fields))

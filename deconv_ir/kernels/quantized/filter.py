@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
-from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.problem import Problem, one_by_channel
 from deconv_ir.kernels.quantized.codes import FOUR
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def find_codes(problem: Problem, weights: Constant, scales: Array) -> tuple[Cons
     NoCodesError
         If a weight has no code; those of a lazy tensor are found when they are read.
     """
-    of_channels = _one_by_channel(problem, scales)
+    of_channels = one_by_channel(problem, scales)
     if of_channels is None or not (np.isfinite(of_channels) & (of_channels > 0)).all():
         return None
     by_group = of_channels.reshape(problem.groups, problem.channels_out)
@@ -59,22 +59,6 @@ def find_codes(problem: Problem, weights: Constant, scales: Array) -> tuple[Cons
         return codes_of(rows, start // row).reshape(-1)
 
     return LazyTensor(source.shape, np.dtype(np.int8), read), of_channels
-
-
-def _one_by_channel(problem: Problem, scales: Array) -> Array | None:
-    """Return ``[groups * out]`` of the scales of a filter; None if a channel has several."""
-    sides = [problem.channels_out, problem.channels_in]
-    grouped = scales.reshape(
-        problem.groups, *(sides if problem.forward else sides[::-1]), *scales.shape[2:]
-    )
-    rows = grouped if problem.forward else grouped.swapaxes(1, 2)
-    # A broadcast axis is read once.
-    rows = rows[tuple(slice(None if step else 1) for step in rows.strides)]
-    rows = rows.reshape(*rows.shape[:2], -1)
-    if not (rows == rows[..., :1]).all():
-        return None
-    shape = problem.groups, problem.channels_out
-    return np.ascontiguousarray(np.broadcast_to(rows[..., 0], shape), np.float64).reshape(-1)
 
 
 def groups_to_join(problem: Problem) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0xDDE4002
+INTERFACE = 0x75447E5
 """The hash of the header."""
 
 AXES = 3
@@ -45,7 +45,7 @@ NEAREST, BILINEAR, BICUBIC, MODES = range(4)
 ZEROS, BORDER, REFLECTION, BEYONDS = range(4)
 
 
-_layer = Struct("=qqqqqqqqqqqqqqqqqqqqdddqddqqqd").pack
+_layer = Struct("=qqqqqqqqqqqqqqqqqqqqqqdddqddqqqd").pack
 
 
 def layer_fields(
@@ -60,6 +60,8 @@ def layer_fields(
     guarded: int,
     winograd: int,
     channel_block: int,
+    form: int,
+    halves: int,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
@@ -89,6 +91,8 @@ def layer_fields(
         guarded,
         winograd,
         channel_block,
+        form,
+        halves,
         kernel_0,
         kernel_1,
         kernel_2,

@@ -21,6 +21,7 @@ class _ForwardConvolution(AnyConvolution):
 
     transposed: ClassVar[bool] = False
     takes_lazy = (1,)
+    may_keep_codes = True
 
     def check_types(self, inputs: Infos, context: Context) -> ElementType | None:
         return merged_type(inputs, self.inputs, "numeric")

@@ -22,6 +22,7 @@ class OpenVINODeconvolution(Deconvolution):
     """The base of the two OpenVINO operations: types, `output_shape`, pads."""
 
     takes_lazy = (1,)
+    may_keep_codes = True
 
     def axis_geometry(
         self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics

@@ -16,6 +16,7 @@
 #include "interface.h"
 #include "quantized/dequantize.h"
 #include "runtime/threads.h"
+#include "simd/compressed.h"
 #include "simd/microkernels.h"
 
 /* The figures of a processor that the cost models use, in addition to its instructions; see
@@ -42,6 +43,7 @@ struct problem {
     int64_t winograd; /* enum winograd_use */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
     int64_t channel_block; /* see struct packing; 0: chosen by packing_make() */
+    int64_t form; /* enum compressed_form of the packed filter; COMPRESSED_FORMS: not compressed */
     struct machine machine;
 };
 
@@ -94,6 +96,13 @@ struct packing {
     int64_t channel_block;
 };
 
+/* What computes weights from the codes of a compressed filter. */
+struct filter_codes {
+    float numbers[BYTE_CODES];
+    float *scales, *zeros; /* of each output channel, or NULL */
+    int halves;            /* whether a weight is rounded to f16 */
+};
+
 /* A problem and its packed filter, shared by all plans and runs of a layer. */
 struct kernel {
     struct problem problem;
@@ -101,7 +110,33 @@ struct kernel {
     struct packing packing;
     struct epilogue epilogue;
     void *packed, *bias; /* in the accumulator's type; bias: or NULL */
+    /* NULL: the filter is not compressed.  Otherwise `packed` has codes in the same order; those of four bits
+     * are [group][sub-convolution][block of rows][pair of terms][row], for terms of channels and taps. */
+    struct filter_codes *codes;
 };
+
+static inline int is_compressed(const struct problem *problem) {
+    return problem->form != COMPRESSED_FORMS;
+}
+/* Bytes of `weights` packed weights. */
+static inline int64_t packed_size(const struct kernel *k, int64_t weights) {
+    if (!is_compressed(&k->problem)) return weights * k->kernels->size;
+    if (k->problem.form == COMPRESSED_4) return weights / 2;
+    return k->problem.form == COMPRESSED_F16 || k->problem.form == COMPRESSED_BF16 ? 2 * weights
+                                                                                     : weights;
+}
+/* Bytes of a weight that the caller gives. */
+static inline int64_t given_size(const struct kernel *k) {
+    if (!is_compressed(&k->problem)) return element_size((enum element)k->problem.element);
+    return k->problem.form == COMPRESSED_F16 || k->problem.form == COMPRESSED_BF16 ? 2 : 1;
+}
+/* Whether blocks of channels and sub-convolutions begin with whole bytes of codes of four bits. */
+int has_whole_pairs(const struct problem *problem, const struct packing *packing);
+/* Unpack the weights of `channels` input channels from `first` on, for a block of rows of a
+ * sub-convolution with `taps` taps that begins at element `packed`: [channel][tap][row].  Up to a vector
+ * beyond the end is overwritten. */
+void unpack_codes(const struct kernel *k, int64_t packed, int64_t group, int64_t block, int64_t taps,
+                  int64_t first, int64_t channels, float *out);
 
 int packing_make(const struct problem *problem, const struct microkernels *kernels,
                  struct packing *packing);

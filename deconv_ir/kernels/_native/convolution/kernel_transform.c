@@ -108,6 +108,7 @@ void packing_free(struct packing *packing) {
  * the distance from channel to channel. */
 struct weight_place {
     int64_t first, step;
+    int64_t block, tap, taps; /* the first weight of its block of rows; the tap's index and the number of taps */
 };
 /* Maximum number of taps whose places are found at once. */
 #define MOST_PLACES 64
@@ -142,9 +143,9 @@ static void find_places(const struct kernel *k, int64_t block, struct weights *w
         const int64_t of_channel =
             (p->sub_start[sub + 1] - p->sub_start[sub]) / problem->channels_out;
         const int64_t rows = packing_rows(p, block);
-        w->places[i] = (struct weight_place){
-            p->sub_start[sub] + of_channel * packing_channel(p, block) + before * rows,
-            count * rows};
+        const int64_t start = p->sub_start[sub] + of_channel * packing_channel(p, block);
+        w->places[i] =
+            (struct weight_place){start + before * rows, count * rows, start, before, count};
     }
 }
 
@@ -208,6 +209,73 @@ static inline void copy_elements(const struct weights *w, int64_t size, char *fi
         }
 }
 
+/* Copy codes of a block of `rows` rows to their packed places, which begin at row `row` of input channel
+ * `first`; `packed` is that of a group. */
+static void copy_codes(const struct kernel *k, const struct weights *w, int64_t rows, int64_t row,
+                       int64_t first, const uint8_t *filter, uint8_t *packed) {
+    const int64_t size = given_size(k);
+    for (int64_t i = 0; i < w->channels; i++)
+        for (int64_t tap = 0; tap < w->taps; tap++) {
+            const struct weight_place *p = &w->places[tap];
+            const uint8_t *from = filter + (i * w->channel_step + tap) * size;
+            const int64_t term = (first + i) * p->taps + p->tap;
+            if (k->problem.form != COMPRESSED_4) {
+                uint8_t *to = packed + (p->block + term * rows + row) * size;
+                for (int64_t r = 0; r < w->rows; r++, to += size, from += w->row_step * size)
+                    memcpy(to, from, (size_t)size);
+                continue;
+            }
+            uint8_t *to = packed + p->block / 2 + term / 2 * rows + row;
+            const int shift = term % 2 * 4;
+            for (int64_t r = 0; r < w->rows; r++, from += w->row_step)
+                to[r] = (uint8_t)((to[r] & 0xf0 >> shift) | (*from & 15) << shift);
+        }
+}
+
+int has_whole_pairs(const struct problem *problem, const struct packing *packing) {
+    const struct subs *s = packing->subs;
+    const int64_t part =
+        packing->channel_block < problem->channels_in ? packing->channel_block : 0;
+    for (int64_t a = 0; a < s[0].count; a++)
+        for (int64_t b = 0; b < s[1].count; b++)
+            for (int64_t c = 0; c < s[2].count; c++) {
+                const int64_t taps = (s[0].first[a + 1] - s[0].first[a]) *
+                                     (s[1].first[b + 1] - s[1].first[b]) *
+                                     (s[2].first[c + 1] - s[2].first[c]);
+                if (taps * problem->channels_in % 2 || taps * part % 2) return 0;
+            }
+    return 1;
+}
+
+void unpack_codes(const struct kernel *k, int64_t packed, int64_t group, int64_t block, int64_t taps,
+                  int64_t first, int64_t channels, float *out) {
+    const struct compressed_functions *functions =
+        BY_ISA((enum isa)k->problem.isa, &functions_compressed);
+    const struct filter_codes *codes = k->codes;
+    const int64_t rows = packing_rows(&k->packing, block), lanes = k->kernels->lanes;
+    const int64_t channel =
+        group * k->problem.channels_out + packing_channel(&k->packing, block);
+    const struct compressed_matrix m = {
+        .form = (enum compressed_form)k->problem.form,
+        .k = k->problem.channels_in * taps,
+        .n = rows,
+        .group = k->problem.channels_in * taps,
+        .width = rows,
+        .codes = (const uint8_t *)k->packed + packed_size(k, packed),
+        .table = codes->numbers,
+        .scales = codes->scales ? codes->scales + channel : NULL,
+        .zeros = codes->zeros ? codes->zeros + channel : NULL,
+        .halves = codes->halves,
+    };
+    const int64_t begin = first * taps, end = begin + channels * taps;
+    if (begin == end) return;
+    for (int64_t row = 0; row < rows; row += lanes) {
+        /* The last vector overlaps the one before. */
+        const int64_t at = most(least(row, rows - lanes), 0);
+        functions->unpack(&m, at, 1, begin, end, out + at, rows);
+    }
+}
+
 static int64_t taps_of(const struct kernel *k) {
     return k->problem.kernel[0] * k->problem.kernel[1] * k->problem.kernel[2];
 }
@@ -253,12 +321,19 @@ static void copy_block(const struct filter_copy *c, int64_t group, int64_t block
                         .channel_step = c->steps[forward]};
     if (forward) w.rows = least(w.rows, end - channel - row);
     if (w.rows <= 0) return;
+    const int64_t given = k->codes ? given_size(k) : size;
     char *filter = c->rows + ((group * of_group - c->first) * c->steps[0] +
-                              (channel + row) * w.row_step + in * w.channel_step) * size;
-    char *packed = (char *)k->packed + (group * k->packing.group_size + row) * size;
+                              (channel + row) * w.row_step + in * w.channel_step) * given;
+    char *packed = (char *)k->packed + packed_size(k, group * k->packing.group_size);
+    if (!k->codes) packed += row * size;
     for (; w.first_tap < taps; w.first_tap += w.taps) {
         w.taps = least(taps - w.first_tap, MOST_PLACES);
         find_places(k, block, &w);
+        if (k->codes) {
+            copy_codes(k, &w, packing_rows(&k->packing, block), row, in,
+                       (uint8_t *)filter + w.first_tap * given, (uint8_t *)packed);
+            continue;
+        }
         for (int64_t i = 0; i < w.taps; i++) w.places[i].first += in * w.places[i].step;
         char *from = filter + w.first_tap * size;
         if (size == 8) copy_elements(&w, 8, from, packed, c->unpack);
@@ -269,7 +344,7 @@ static void copy_block(const struct filter_copy *c, int64_t group, int64_t block
 
 static int may_be_infinite(const struct kernel *k) {
     const enum accumulator accumulator = accumulator_of((enum element)k->problem.element);
-    return accumulator == ACC_F32 || accumulator == ACC_F64;
+    return !k->codes && (accumulator == ACC_F32 || accumulator == ACC_F64);
 }
 
 static void copy_job(void *context, int64_t job, void *scratch) {

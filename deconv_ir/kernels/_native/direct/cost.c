@@ -114,11 +114,12 @@ static double near_cycles(const struct kernel *k, const struct run *run, const s
                                              depth / goes);
     sums *= goes * (double)t->blocks * all_subs;
     if (t->outputs) sums = all_subs * outputs_cycles(k, t, depth, goes);
-    sums += blocks * depth * all_subs * k->kernels->size /
-            weight_bytes_per_cycle(machine, machine->sure_level2,
-                                    (double)k->problem.groups * (double)k->packing.group_size *
-                                        k->kernels->size);
+    sums += (double)packed_size(k, (int64_t)(blocks * depth * all_subs)) /
+            weight_bytes_per_cycle(
+                machine, machine->sure_level2,
+                (double)packed_size(k, k->problem.groups * k->packing.group_size));
     if (share < 1) sums += blocks * depth * TAKEN_WEIGHT;
+    if (k->codes) sums += blocks * depth * all_subs * TAKEN_WEIGHT;
     /* Rows without zeros between them are copied together. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
                         (double)plan->residues * (double)k->problem.channels_in;

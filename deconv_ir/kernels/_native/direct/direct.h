@@ -119,6 +119,8 @@ int copy_data(const struct direct_context *c, const struct direct_tile *tile, in
 struct sub sub_of(const struct direct_context *c, const struct direct_tile *tile, int64_t qz,
                   int64_t qy, int64_t qx);
 
+#define SUBS_TOGETHER 8 /* sub-convolutions that read the same data while these are in cache */
+
 /* Bytes of weights that stay in the second-level cache while the positions of a tile are summed. */
 #define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
 

@@ -2,8 +2,6 @@
  * copied data or in place. */
 #include "direct/direct.h"
 
-#define SUBS_TOGETHER 8 /* sub-convolutions that read the same data while these are in cache */
-
 /* The data of a tile from a channel on, if they are read without a copy. */
 static const char *data_in_place(const struct direct_context *c, const struct direct_tile *tile,
                                  int64_t channel) {

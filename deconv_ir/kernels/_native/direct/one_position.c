@@ -195,7 +195,7 @@ void run_one_position(void *context, int64_t job, void *scratch) {
 int plan_one_position(const struct kernel *k, const struct run *run, struct plan *plan) {
     const struct problem *problem = &k->problem;
     const int64_t lanes = k->kernels->lanes, size = k->kernels->size, depth = plan->depth;
-    if (run->data[0] * run->data[1] * run->data[2] != 1 || problem->folded > 1 || run->batch < 1 ||
+    if (run->data[0] * run->data[1] * run->data[2] != 1 || problem->folded > 1 || k->codes || run->batch < 1 ||
         problem->channels_in < 1 || problem->channels_out < 2 || depth < 1 ||
         (depth == 1 && run->batch > ONE_POSITION_IMAGES))
         return 0;

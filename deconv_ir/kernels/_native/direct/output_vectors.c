@@ -32,7 +32,7 @@ int takes_output_vectors(const struct kernel *k, const struct run *run, const st
                       k->problem.channels_out == k->packing.blocks * k->kernels->rows;
     return k->kernels->sum_outputs && !t->compact && whole && k->problem.folded == 1 &&
            (weights <= k->problem.machine.sure_level2 || t->images > 1) && plan->depth <= NEAR_TAPS &&
-           k->problem.element == F32 && !is_streamed(k, run) && !plan->leaves_out;
+           k->problem.element == F32 && !is_streamed(k, run) && !plan->leaves_out && !k->codes;
 }
 
 /* Positions of a tile, up to but not including `end`, that read data with the same taps. */

@@ -108,7 +108,7 @@ static const struct epilogue *epilogue_of(const struct direct_context *c,
 }
 
 /* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` has
- * its weights if a tile skips taps, or is NULL. */
+ * its weights if a tile skips taps or they are unpacked, or is NULL. */
 static void sum_block(const struct direct_context *c, const struct direct_tile *tile,
                       const struct input_block *in, const struct sweep *sweep, int64_t sub_index,
                       int64_t block_index, int64_t at, int64_t positions, const char *taken) {
@@ -141,6 +141,16 @@ static void sum_block(const struct direct_context *c, const struct direct_tile *
                  sweep->row_stride, in->begins, bias, finish);
 }
 
+/* Unpack the weights of a block of rows of a sub-convolution, [channel][tap][row]. */
+static void unpack_weights(const struct direct_context *c, const struct direct_tile *tile,
+                           const struct input_block *in, const struct sub *sub, int64_t block,
+                           char *to) {
+    const int64_t packed = sub->packed + sub->packed_taps * c->problem->channels_in *
+                                             packing_channel(c->packing, block);
+    unpack_codes(c->k, packed, tile->group, block, sub->packed_taps, in->first, in->count,
+                 (float *)(void *)to);
+}
+
 /* Sum some blocks of rows of some sub-convolutions.
  *
  * The data of a block of channels, at the positions of one micro-kernel, fit into the first-level
@@ -164,6 +174,7 @@ void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,
     const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;
     const int64_t weights = most(
         SECOND_LEVEL_SHARE / (channels * taps * p->rows * size * sweep->sub_count), 1);
+    const int copied = tile->leaves_out || c->k->codes;
     struct sweep part = *sweep;
     struct input_block in = *all;
     for (int64_t first = 0; first == 0 || first < all->count; first += channels) {
@@ -175,17 +186,19 @@ void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,
         for (int64_t from = 0; from < sweep->blocks; from += weights) {
             const int64_t end = least(from + weights, sweep->blocks);
             const int64_t block_bytes = p->rows * in.count * taps * size;
-            if (tile->leaves_out)
-                for (int64_t b = from; b < end; b++)
-                    take_weights(c, tile, &in, sweep->subs, sweep->first_block + b,
-                                 tile->weights + (b - from) * block_bytes);
+            for (int64_t b = from; copied && b < end; b++)
+                for (int64_t sub = 0; sub < sweep->sub_count; sub++)
+                    (tile->leaves_out ? take_weights : unpack_weights)(
+                        c, tile, &in, &sweep->subs[sub], sweep->first_block + b,
+                        tile->weights + ((b - from) * sweep->sub_count + sub) * block_bytes);
             for (int64_t at = 0, some; at < sweep->positions; at += some) {
                 some = least(step, sweep->positions - at);
                 for (int64_t sub = 0; sub < sweep->sub_count; sub++)
                     for (int64_t b = from; b < end; b++)
                         sum_block(c, tile, &in, &part, sub, b, at, some,
-                                  tile->leaves_out ? tile->weights + (b - from) * block_bytes
-                                                   : NULL);
+                                  copied ? tile->weights + ((b - from) * sweep->sub_count + sub) *
+                                                               block_bytes
+                                         : NULL);
             }
         }
     }

@@ -27,7 +27,7 @@ static struct range seen_from(const struct axis *a, const struct tap_place *plac
 int plan_leaves_out(const struct kernel *k, const struct plan *plan) {
     const struct axis *a = plan->axes;
     int found = 0;
-    if (k->problem.folded > 1) return 0;
+    if (k->problem.folded > 1 || k->codes) return 0;
     for (int i = 0; i < AXES; i++)
         if (a[i].patterns != 1 || a[i].out_stride != 1) return 0;
     for (int i = 0; i < AXES - 1; i++)
@@ -59,12 +59,14 @@ double taken_share(const struct plan *plan, const struct tiling *t) {
 
 void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling *t) {
     t->weights_bytes = t->offsets_bytes = 0;
-    if (!plan->leaves_out || t->vectors > 1) return;
+    if ((!plan->leaves_out && !k->codes) || t->vectors > 1) return;
     const int64_t step = least(t->channels, k->packing.channel_block);
-    const int64_t block = k->packing.rows * step * plan->depth * k->kernels->size;
+    const int64_t subs = k->codes ? least(plan->axes[2].out_stride, SUBS_TOGETHER) : 1;
+    const int64_t block = subs * k->packing.rows * step * plan->depth * k->kernels->size;
     t->weights_bytes =
         round_up(least(most(SECOND_LEVEL_SHARE, block), t->blocks * block), CACHE_LINE) +
         CACHE_LINE;
+    if (!plan->leaves_out) return;
     t->offsets_bytes =
         round_up((t->channels * plan->depth + AHEAD) * (int64_t)sizeof(int32_t), CACHE_LINE);
 }

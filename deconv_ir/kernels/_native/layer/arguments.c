@@ -15,6 +15,11 @@ int problem_is_sane(const struct problem *problem) {
     if (problem->folded < 1 || problem->channels_out % problem->folded) return 0;
     if (problem->winograd < WINOGRAD_NEVER || problem->winograd > WINOGRAD_ALWAYS) return 0;
     if (problem->channel_block < 0) return 0;
+    if (problem->form < 0 || problem->form > COMPRESSED_FORMS) return 0;
+    /* Other sums read the packed weights themselves. */
+    if (is_compressed(problem) &&
+        (problem->element != F32 || problem->folded > 1 || problem->channels_in < 2))
+        return 0;
     if (!machine_is_sane(&problem->machine)) return 0;
     for (int a = 0; a < AXES; a++)
         if (problem->kernel[a] < 1 || problem->strides[a] < 1 || problem->dilations[a] < 1)

@@ -18,6 +18,11 @@ static void kernel_dealloc(PyObject *object) {
     free(self->cached);
     free(self->k.packed);
     free(self->k.bias);
+    if (self->k.codes) {
+        free(self->k.codes->scales);
+        free(self->k.codes->zeros);
+        free(self->k.codes);
+    }
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
     Py_DECREF(type);
 }
@@ -32,8 +37,44 @@ Kernel *kernel_of(PyObject *object) {
 int kernel_allocate(Kernel *self) {
     if (!self->k.packed)
         self->k.packed = allocate_weights(
-            self->k.problem.groups * self->k.packing.group_size * self->k.kernels->size);
+            packed_size(&self->k, self->k.problem.groups * self->k.packing.group_size));
     return self->k.packed ? 0 : -1;
+}
+
+/* Copy numbers of output channels; vectors may read a little past the last. */
+static float *copy_numbers(const Py_buffer *given, int64_t channels) {
+    float *copy = calloc((size_t)channels + CACHE_LINE, sizeof *copy);
+    if (copy) memcpy(copy, given->buf, (size_t)given->len);
+    return copy;
+}
+
+/* Store what computes weights from codes: numbers, scales and zeros.  Returns 0, or -1 with an exception
+ * set. */
+static int take_codes(Kernel *self, const Py_buffer *given, int64_t halves) {
+    const struct problem *problem = &self->k.problem;
+    const int64_t channels = problem->groups * problem->channels_out;
+    if (!is_compressed(problem)) return 0;
+    const int four = problem->form == COMPRESSED_4;
+    const int64_t numbers = four ? CODES : problem->form == COMPRESSED_TABLE ? BYTE_CODES : 0;
+    /* Two codes share a byte only if they are always unpacked together. */
+    if (four && !has_whole_pairs(problem, &self->k.packing)) self->k.problem.form = COMPRESSED_TABLE;
+    if (numbers && !buffer_has(&given[0], numbers * (int64_t)sizeof(float))) return -1;
+    for (int i = 1; i < 3; i++)
+        if (given[i].obj && !buffer_has(&given[i], channels * (int64_t)sizeof(float))) return -1;
+    struct filter_codes *codes = self->k.codes = calloc(1, sizeof *codes);
+    if (codes) {
+        codes->halves = halves != 0;
+        if (numbers) memcpy(codes->numbers, given[0].buf, (size_t)numbers * sizeof(float));
+        for (int64_t i = numbers; numbers && i < BYTE_CODES; i++)
+            codes->numbers[i] = codes->numbers[i - numbers];
+        if (given[1].obj) codes->scales = copy_numbers(&given[1], channels);
+        if (given[2].obj) codes->zeros = copy_numbers(&given[2], channels);
+    }
+    if (!codes || (given[1].obj && !codes->scales) || (given[2].obj && !codes->zeros)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return 0;
 }
 
 /* Store the layer and the bias. */
@@ -87,7 +128,7 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     const enum element element = (enum element)self->k.problem.element;
     const int64_t rows = kernel_rows(self);
     const int64_t weights = self->k.problem.groups * self->k.packing.group_size / most(rows, 1);
-    const int64_t row_bytes = weights * element_size(element);
+    const int64_t row_bytes = weights * given_size(&self->k);
     Py_buffer part;
     long long first, threads;
     int swapped;
@@ -102,7 +143,7 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     } else {
         void *wide = part.buf;
         failed = kernel_allocate(self);
-        if (!failed && element_size(element) != self->k.kernels->size) {
+        if (!failed && !self->k.codes && element_size(element) != self->k.kernels->size) {
             wide = allocate_weights(count * weights * self->k.kernels->size);
             failed = wide == NULL;
             if (!failed) self->k.kernels->load(element, part.buf, 1, count * weights, wide);
@@ -133,7 +174,7 @@ static PyObject *kernel_read(PyObject *object, PyObject *arguments) {
     int descriptor;
     long long offset, threads;
     if (!PyArg_ParseTuple(arguments, "iLL", &descriptor, &offset, &threads)) return NULL;
-    if (self->users || self->filled) {
+    if (self->users || self->filled || self->k.codes) {
         PyErr_SetString(PyExc_ValueError, "the filter is packed");
         return NULL;
     }
@@ -182,6 +223,7 @@ static struct problem problem_of(const struct layer_fields *f) {
         .guarded = f->guarded,
         .winograd = f->winograd,
         .channel_block = f->channel_block,
+        .form = f->form,
         .machine = {f->level2_bytes, f->sure_level2_bytes, f->level3_bytes, f->multiply_adds},
     };
     memcpy(l.kernel, f->kernel, sizeof l.kernel);
@@ -190,20 +232,24 @@ static struct problem problem_of(const struct layer_fields *f) {
     return l;
 }
 
-/* Kernel(bias, fields): the filter is packed by fill(). */
+/* Kernel(bias, numbers, scales, zeros, fields): the filter is packed by fill(). */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
     struct layer_fields f;
-    PyObject *given;
-    Py_buffer bias;
-    memset(&bias, 0, sizeof bias);
-    if (take_call(arguments, 1, &given, &f, sizeof f)) return NULL;
-    if (given != Py_None && PyObject_GetBuffer(given, &bias, PyBUF_CONTIG_RO)) return NULL;
+    PyObject *given[4];
+    Py_buffer buffers[4];
+    int good = 1;
+    memset(buffers, 0, sizeof buffers);
+    if (take_call(arguments, 4, given, &f, sizeof f)) return NULL;
+    for (int i = 0; good && i < 4; i++)
+        if (given[i] != Py_None) good = !PyObject_GetBuffer(given[i], &buffers[i], PyBUF_CONTIG_RO);
     Kernel *self = NULL;
     const struct problem l = problem_of(&f);
     struct epilogue epilogue = EPILOGUE_OF(f);
-    if (!problem_is_sane(&l) ||
-        !epilogue_take(&epilogue, l.isa, sums_are_f32(l.element), f.activation, f.function)) {
+    if (!good) {
+        /* an exception is set */
+    } else if (!problem_is_sane(&l) ||
+               !epilogue_take(&epilogue, l.isa, sums_are_f32(l.element), f.activation, f.function)) {
         PyErr_SetString(PyExc_ValueError, "no such layer");
     } else {
         self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
@@ -211,9 +257,11 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (self) {
         self->k.problem = l;
         self->k.epilogue = epilogue;
-        if (kernel_prepare(self, &bias)) Py_CLEAR(self);
+        if (kernel_prepare(self, &buffers[0]) || take_codes(self, buffers + 1, f.halves))
+            Py_CLEAR(self);
     }
-    if (bias.obj) PyBuffer_Release(&bias);
+    for (int i = 0; i < 4; i++)
+        if (buffers[i].obj) PyBuffer_Release(&buffers[i]);
     return (PyObject *)self;
 }
 
@@ -319,7 +367,7 @@ static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     if (PyObject_GetBuffer(argument, &filter, PyBUF_CONTIG)) return NULL;
     int good = buffer_has(&filter, count * size);
     void *wide = filter.buf;
-    if (good && (!is_filled(self) || kernel_allocate(self))) {
+    if (good && (!is_filled(self) || self->k.codes || kernel_allocate(self))) {
         PyErr_SetString(PyExc_ValueError, "the filter is not packed");
         good = 0;
     }
@@ -353,9 +401,15 @@ static PyObject *kernel_is_filled(PyObject *object, void *unused) {
 static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
     (void)unused;
     const Kernel *self = (Kernel *)object;
-    int64_t bytes = self->k.problem.groups * self->k.packing.group_size * self->k.kernels->size;
+    int64_t bytes =
+        packed_size(&self->k, self->k.problem.groups * self->k.packing.group_size);
     for (int i = 0; i < KEPT_FORMS; i++)
         if (self->forms[i]) bytes += wino_weight_bytes(&self->k, &self->forms[i]->packing);
+    if (self->k.codes) {
+        const int64_t channels = self->k.problem.groups * self->k.problem.channels_out;
+        const int arrays = (self->k.codes->scales != NULL) + (self->k.codes->zeros != NULL);
+        bytes += (int64_t)sizeof *self->k.codes + arrays * channels * (int64_t)sizeof(float);
+    }
     return PyLong_FromLongLong(bytes);
 }
 

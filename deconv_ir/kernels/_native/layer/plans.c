@@ -24,7 +24,7 @@ void plan_release(struct shared_plan *shared) {
 #define JUDGED_BATCH 4
 
 static int may_use_winograd(const Kernel *self) {
-    return self->k.problem.winograd != WINOGRAD_NEVER && self->finite && self->k.packing.group_size &&
+    return self->k.problem.winograd != WINOGRAD_NEVER && !self->k.codes && self->finite && self->k.packing.group_size &&
            wino_supports(&self->k);
 }
 

@@ -20,8 +20,8 @@ static int take_scales(const Py_buffer *b, int64_t count, const void **scales, i
 }
 
 /* Whether the buffers of a, codes, table, scales, zeros, bias and out fit each other. */
-static int take(struct product *p, struct compressed_matrix *m, const Py_buffer *b,
-                const struct multiply_compressed_fields *f) {
+static int take(struct product *p, struct compressed_matrix *m, float table[BYTE_CODES],
+                const Py_buffer *b, const struct multiply_compressed_fields *f) {
     if (b[0].ndim != 2 || b[6].ndim != 2 || b[6].itemsize != sizeof(float)) return 0;
     if (!take_matrices(&b[0], &p->a) || f->form < 0 || f->form >= COMPRESSED_FORMS) return 0;
     p->m = b[0].shape[0], p->k = m->k = b[0].shape[1], p->n = m->n = b[6].shape[1];
@@ -31,13 +31,14 @@ static int take(struct product *p, struct compressed_matrix *m, const Py_buffer 
     const int64_t strips = divide_up(m->n, STRIP), count = strips * (m->k / m->group) * STRIP;
     if (b[1].len != strips * STRIP * code_bytes(m->form, m->k)) return 0;
     if (b[2].buf) {
-        if (b[2].len > (Py_ssize_t)sizeof m->table || b[2].itemsize != sizeof(float)) return 0;
-        memcpy(m->table, b[2].buf, (size_t)b[2].len);
+        if (b[2].len > BYTE_CODES * (Py_ssize_t)sizeof *table || b[2].itemsize != sizeof(float))
+            return 0;
+        memcpy(table, b[2].buf, (size_t)b[2].len);
     }
     const int64_t numbers =
         m->form == COMPRESSED_TABLE ? BYTE_CODES : m->form == COMPRESSED_4 ? CODES : 0;
     if (numbers && b[2].len < numbers * (int64_t)sizeof(float)) return 0;
-    m->codes = b[1].buf;
+    m->codes = b[1].buf, m->table = table, m->width = STRIP;
     if (b[3].buf && !take_scales(&b[3], count, &m->scales, &m->half_scales)) return 0;
     if (b[4].buf && !take_scales(&b[4], count, &m->zeros, &m->half_zeros)) return 0;
     if (b[5].buf && b[5].len != p->n * (int64_t)sizeof(float)) return 0;
@@ -61,7 +62,8 @@ PyObject *module_multiply_compressed(PyObject *module, PyObject *arguments) {
     }
     struct product p = {0};
     struct compressed_matrix matrix = {0};
-    if (good && isa_available(f.isa) && take(&p, &matrix, buffers, &f) && take_kernels(&p, f.isa) &&
+    float table[BYTE_CODES] = {0};
+    if (good && isa_available(f.isa) && take(&p, &matrix, table, buffers, &f) && take_kernels(&p, f.isa) &&
         epilogue_take(&finish, f.isa, 1, f.activation, f.function)) {
         p.finish = f.activation ? &finish : NULL;
         p.compressed = &matrix;

@@ -117,18 +117,19 @@ INLINE VF NAME(scaled)(const int halves, VF number, VF zero, VF scale) {
 INLINE void NAME(unpack_vector)(const int form, const int scaled, const int halves,
                                 const struct compressed_matrix *m, int64_t column, int64_t begin,
                                 int64_t end, float *out, int64_t step) {
-    const int64_t strip = column / STRIP, within = column % STRIP, groups = m->k / m->group;
+    const int64_t width = m->width, strip = column / width, within = column % width;
+    const int64_t groups = m->k / m->group;
     const int bytes = form == COMPRESSED_F16 || form == COMPRESSED_BF16 ? 2 : 1;
     const int terms = form == COMPRESSED_4 ? 2 : 1;
     const NAME(sixteen) table = NAME(sixteen_at)(m->table);
     const uint8_t *from =
-        m->codes + ((strip * divide_up(m->k, terms) + begin / terms) * STRIP + within) * bytes;
+        m->codes + ((strip * divide_up(m->k, terms) + begin / terms) * width + within) * bytes;
     for (int64_t k = begin; k < end;) {
         const int64_t group = k / m->group, next = least(end, (group + 1) * m->group);
-        const int64_t at = (strip * groups + group) * STRIP + within;
+        const int64_t at = (strip * groups + group) * width + within;
         const VF zero = NAME(scales_at)(m->zeros, m->half_zeros, at, 0);
         const VF scale = NAME(scales_at)(m->scales, m->half_scales, at, 1);
-        for (; k < next; k += terms, from += STRIP * bytes, out += terms * step) {
+        for (; k < next; k += terms, from += width * bytes, out += terms * step) {
             if (form == COMPRESSED_4) {
                 const VI codes = NAME(bytes_at)(from);
                 const VF even = NAME(look_up)(table, codes), odd = NAME(look_up)(table, codes >> 4);

@@ -1,0 +1,202 @@
+"""Filters that stay as a file stores them give the bits of their weights in f32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support import IR
+
+import deconv_ir
+from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.ir.lazy_tensor import Codes, LazyTensor
+from deconv_ir.kernels import pack_filter
+from deconv_ir.kernels.native import CompiledKernel
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import set_threads
+
+pytestmark = pytest.mark.skipif(compiled_module() is None, reason="runs unpack weights in C")
+ISAS = compiled_module().isas() if compiled_module() else [""]
+# OpenVINO, "Low-precision types": the quantiles of NF4.
+NF4 = [
+    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+    -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+    0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+    0.7229568362236023, 1.0,
+]  # fmt: skip
+BYTES = np.arange(256)
+NUMBERS = {
+    "u8": BYTES,
+    "i8": (BYTES ^ 128) - 128,
+    "u4": BYTES[:16],
+    "i4": (BYTES[:16] ^ 8) - 8,
+    "nf4": np.array(NF4, np.float32),
+}
+# forward, groups, channels in and out of a group, kernel, strides, data
+PROBLEMS = [
+    (True, 1, 6, 10, (3, 3), (1, 1), (9, 21)),
+    (True, 1, 7, 5, (3,), (2,), (40,)),
+    (True, 3, 4, 8, (1, 1), (1, 1), (5, 30)),
+    (True, 1, 300, 17, (1, 3), (1, 1), (4, 6)),
+    (False, 1, 6, 13, (4, 4), (2, 2), (7, 9)),
+    (False, 2, 5, 3, (3, 2), (3, 1), (5, 6)),
+    (False, 1, 130, 9, (5,), (3,), (20,)),
+    (False, 1, 2, 7, (2, 3, 2), (1, 2, 1), (3, 4, 5)),
+    (False, 1, 8, 16, (4, 4), (2, 2), (1, 1)),
+]
+
+
+def stored_filter(kind: str, problem: Any, rng: Any) -> tuple[LazyTensor, Any]:
+    """Return a filter as a file stores it, and its weights."""
+    name, _, form = kind.partition("-")
+    forward, groups, inputs, outputs, kernel = problem[:5]
+    sides = (groups * outputs, inputs) if forward else (groups * inputs, outputs)
+    shape = (*sides, *kernel)
+    if groups > 1:
+        shape = (groups, *((outputs, inputs) if forward else (inputs, outputs)), *kernel)
+    size = int(np.prod(shape))
+    bits = parse_element_type(name).bits
+    numbers = zero = scale = None
+    if bits == 16:
+        values = rng.standard_normal(size).astype(np.float32)
+        if name == "f16":
+            raw = values.astype(np.float16).view(np.uint8)
+            weights = values.astype(np.float16).astype(np.float32)
+        else:
+            raw = (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
+            weights = (values.view(np.uint32) & 0xFFFF0000).view(np.float32)
+    else:
+        numbers = NUMBERS[name].astype(np.float32)
+        codes = rng.integers(0, 1 << bits, size)
+        weights = numbers[codes]
+        raw = codes.astype(np.uint8)
+        if bits == 4:
+            pairs = np.append(raw, np.zeros(size % 2, np.uint8)).reshape(-1, 2)
+            raw = pairs[:, 0] | pairs[:, 1] << 4
+    weights = weights.reshape(shape)
+    if form:
+        extents = [1] * len(shape)
+        axis = len(shape) - len(kernel) - (2 if forward else 1)
+        extents[axis] = outputs if groups > 1 else shape[axis]
+        extents[0] = groups if groups > 1 else extents[0]
+        scale = rng.uniform(0.001, 0.02, extents).astype(
+            np.float16 if form == "f16" else np.float32
+        )
+        if name[0] == "u":
+            zero = rng.integers(0, 1 << bits, extents).astype(np.float32)
+            weights = weights - zero
+        weights = weights * scale.astype(np.float32)
+        if form == "f16":
+            weights = weights.astype(np.float16).astype(np.float32)
+    codes_ = Codes(
+        parse_element_type(name),
+        lambda i, j: raw[i * bits // 8 : -(-j * bits // 8)],
+        lambda: numbers,
+        shape,
+        zero=zero,
+        scale=scale,
+    )
+    flat = weights.reshape(-1)
+    lazy = LazyTensor(
+        (*sides, *kernel), np.dtype(np.float32), lambda i, j: flat[i:j].copy(), codes=codes_,
+        stays_stored=True,
+    )  # fmt: skip
+    return lazy, weights.reshape(*sides, *kernel)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kind", ["f16", "bf16", "u8-f32", "i8-f16", "u4-f16", "i4-f32", "nf4-f16"])
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_results_have_the_bits_of_unpacked_weights(
+    monkeypatch: pytest.MonkeyPatch, isa: str, kind: str, problem: Any
+) -> None:
+    """Sums have the same order, whatever the plan."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    set_threads(2)
+    forward, groups, inputs, outputs, kernel, strides, extents = problem
+    rng = np.random.default_rng(48)
+    lazy, weights = stored_filter(kind, problem, rng)
+    bias = rng.standard_normal(groups * outputs).astype(np.float32)
+    arguments: dict[str, Any] = {
+        "forward": forward, "strides": strides, "dilations": (1,) * len(kernel), "groups": groups,
+        "bias": bias, "algorithm": "direct",
+    }  # fmt: skip
+    stored, wide = pack_filter(lazy, **arguments), pack_filter(weights, **arguments)
+    assert isinstance(stored, CompiledKernel)
+    bits = parse_element_type(kind.partition("-")[0]).bits
+    own = 12 * groups * outputs + 1100  # bias, scales, zeros and numbers of codes
+    # Codes of four bits that cannot share bytes take one each.
+    assert stored.packed_bytes <= weights.size * bits / 8 * (2 if bits == 4 else 1) + own
+    if bits == 4 and inputs % 2 == 0 and inputs < 100:
+        assert stored.packed_bytes <= weights.size / 2 + own
+    x = rng.standard_normal((2, groups * inputs, *extents)).astype(np.float32)
+    output = tuple(2 * n if not forward else n for n in extents)
+    pads = (0,) * len(kernel)
+    expected = wide.run(x, pads, output)
+    for _ in range(2):
+        np.testing.assert_array_equal(stored.run(x, pads, output), expected)
+        stored.release()
+    np.testing.assert_array_equal(stored.unpacked(), weights)
+
+
+@pytest.mark.parametrize("why", ["a scale for each input channel", "infinite", "overflow"])
+def test_other_filters_are_unpacked(why: str) -> None:
+    """They have no zero and scale for each output channel, or weights that are not finite."""
+    problem = PROBLEMS[0]
+    lazy, weights = stored_filter("i8-f16", problem, np.random.default_rng(0))
+    codes = lazy.codes
+    assert codes is not None
+    if why == "infinite":
+        lazy, weights = stored_filter("f16", problem, np.random.default_rng(0))
+        raw = weights.astype(np.float16)
+        raw[3, 2, 1, 1] = weights[3, 2, 1, 1] = np.inf
+        assert lazy.codes is not None
+        flat = raw.reshape(-1).view(np.uint8)
+        lazy.codes = lazy.codes._replace(read=lambda i, j: flat[2 * i : 2 * j])
+    elif why == "overflow":
+        lazy.codes = codes._replace(scale=np.full((10, 1, 1, 1), 1000, np.float16))
+    else:
+        lazy.codes = codes._replace(scale=np.arange(1, 7, dtype=np.float16).reshape(1, 6, 1, 1))
+    arguments: dict[str, Any] = {"forward": True, "strides": (1, 1), "dilations": (1, 1)}
+    x = np.ones((1, 6, 5, 5), np.float32)
+    stored = pack_filter(lazy, **arguments)
+    assert stored.precision is None
+    with np.errstate(all="ignore"):
+        expected = pack_filter(weights, **arguments).run(x, (0, 0), (3, 3))
+        np.testing.assert_array_equal(stored.run(x, (0, 0), (3, 3)), expected)
+
+
+@pytest.mark.parametrize("kind", ["f16", "i8"])
+@pytest.mark.parametrize(
+    "type_", ["Convolution", "GroupConvolution", "ConvolutionBackpropData",
+              "GroupConvolutionBackpropData"],
+)  # fmt: skip
+def test_a_memory_limit_keeps_filters_as_they_are_stored(
+    tmp_path: Any, type_: str, kind: str
+) -> None:
+    """1.2 of the stored bytes, tensors and 64 KiB suffice; results are those of direct sums."""
+    rng, ir = np.random.default_rng(48), IR()
+    groups = 2 if type_.startswith("Group") else 1
+    shape = (*([groups] if groups > 1 else []), 256 // groups, 256 // groups, 3, 3)
+    x = ir.parameter("x", "1,256,6,6")
+    if kind == "f16":
+        stored = (rng.standard_normal(shape) / 48).astype(np.float16)
+        filter_ = ir.layer("Convert", [ir.const(stored)], {"destination_type": "f32"})
+    else:
+        stored = rng.integers(-128, 128, shape).astype(np.int8)
+        scale = rng.uniform(1e-4, 1e-3, (*shape[:-4], *(1,) * 4)).astype(np.float32)
+        wide = ir.layer("Convert", [ir.const(stored)], {"destination_type": "f32"})
+        filter_ = ir.layer("Multiply", [wide, ir.const(scale)])
+    attributes = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    ir.result(ir.layer(type_, [x, filter_], attributes))
+    path = ir.save(tmp_path)
+    data = rng.standard_normal((1, 256, 6, 6)).astype(np.float32)
+    limit = int(1.2 * stored.nbytes) + 2 * data.nbytes + (64 << 10)
+    assert limit < 4 * stored.size
+    limited = deconv_ir.load(path, memory_limit=limit).bind([data])
+    assert limited.plan.peak_bytes <= limit
+    assert set(limited.plan.precisions.values()) == {f"f32 ({kind} weights)"}
+    direct = deconv_ir.load(path, accuracy="direct").bind([data])
+    (found,), (expected,) = limited.run().values(), direct.run().values()
+    np.testing.assert_array_equal(found, expected)
