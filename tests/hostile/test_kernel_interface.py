@@ -73,7 +73,7 @@ class Packed:
     @property
     def arguments(self) -> tuple[Any, ...]:
         """The arguments of a run."""
-        return (*(self.call[name] for name in ("data", "out", "addend")), self.fields)
+        return (*(self.call[name] for name in ("data", "out", "addend")), None, self.fields)
 
     def run(self) -> Any:
         return self.pack().run(*self.arguments)
@@ -98,7 +98,7 @@ def test_axes_that_the_data_lack_have_one_element() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("element", n) for n in (-1, 10, 2**40)),
+        *(("element", n) for n in (-1, interface.ELEMENTS, 2**40)),
         *(("isa", n) for n in (-1, 3, 2**40)),
         *(("groups", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("channels_in", n) for n in (-2, 0, 1, 2**62, 2**63 // 24 + 1, FAR)),

@@ -70,7 +70,8 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
  * codes of 4 bits (`form` COMPRESSED_4; 16) and 8 (COMPRESSED_TABLE; 256), or None. */
 #define LAYER_FIELDS(I, D, V)                                                          \
     I(forward) I(element) I(isa) I(groups) I(channels_in) I(channels_out) I(folded)    \
-    I(guarded) I(winograd) I(channel_block) I(form) I(halves) V(kernel) V(strides) V(dilations)          \
+    I(guarded) I(winograd) I(channel_block) I(form) I(halves)                          \
+    V(kernel) V(strides) V(dilations)                                                  \
     EPILOGUE_FIELDS(I, D, V)                                                           \
     I(level2_bytes) I(sure_level2_bytes) I(level3_bytes) D(multiply_adds)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x75447E5
+INTERFACE = 0x7D4F02A
 """The hash of the header."""
 
 AXES = 3
