@@ -153,7 +153,7 @@ fuzz-sanitized: $(VENV)/installed-dev
 		--disable-pip-version-check --target $(OUT)/sanitized .
 	@# The next installation would reuse the sanitized extension in build/.
 	@rm -rf build
-	$(SANITIZED) $(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --algorithm direct --algorithm winograd
+	$(SANITIZED) $(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --algorithm direct --algorithm winograd --algorithm bf16
 	@# Without tests that never call the extension, or that start processes.
 	$(SANITIZED) $(PYTEST) -k "not numpy and not col2im and not im2col" \
 		--ignore tests/kernels/test_numpy_methods.py \

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,11 @@ import pytest
 
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.bf16 import Bf16Kernel
+from deconv_ir.kernels.native import supports
 from deconv_ir.kernels.plan import ConvolutionKernel
+from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime import cpu, extension
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
@@ -79,6 +84,12 @@ def random_filter(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtyp
     return values if dtype.kind in "iu" else (values + np.copysign(0.3, values)).astype(dtype)
 
 
+def as_bf16(values: Any) -> Any:
+    """Round f32 to bf16 by another library than the one under test."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return values.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
 @dataclass
 class Case:
     """One transposed convolution, with extents and pads."""
@@ -125,6 +136,39 @@ class Case:
     def actual(self, **options: Any) -> Any:
         """Compute by the kernel under test."""
         return self.kernel(**options).run(self.data, self.pads_begin, self.output)
+
+    def rounded(self) -> Case:
+        """Return the case whose data and filter are rounded to bf16."""
+        data, weights = as_bf16(self.data), as_bf16(self.filter)
+        return dataclasses.replace(self, data=data, filter=weights, answer=None, magnitude=None)
+
+    @property
+    def fits_bf16(self) -> bool:
+        """Whether the compiled kernel has products of bf16 for it."""
+        problem = Problem.of_filter(
+            self.filter.shape, self.strides, self.dilations, self.groups, forward=self.forward
+        )
+        return self.data.dtype == np.float32 and supports(problem, self.data.dtype)
+
+    def kernel_of_bf16(
+        self,
+        activation: Activation | None = None,
+        *,
+        adds: bool = False,
+        scratch_bytes: int = SCRATCH,
+    ) -> Bf16Kernel:
+        """Pack the filter of f32 for products of bf16, whether they are faster or not."""
+        problem = Problem.of_filter(
+            self.filter.shape, self.strides, self.dilations, self.groups, forward=self.forward
+        )
+        return Bf16Kernel(
+            problem,
+            self.filter,
+            self.bias,
+            activation or Activation(),
+            adds=adds,
+            scratch_bytes=scratch_bytes,
+        )
 
     def largest(self) -> Any:
         """Bound the products that Winograd sums for each output channel.

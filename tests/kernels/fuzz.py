@@ -20,7 +20,16 @@ from deconv_ir import kernels
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from kernels.cases import DTYPES, draw, draw_leftovers, draw_odd
+from kernels.cases import DTYPES, Case, draw, draw_leftovers, draw_odd
+
+
+def check(case: Case, algorithm: str, scratch_bytes: int) -> None:
+    """Compare a kernel with the loops."""
+    if algorithm != "bf16":
+        case.check(case.actual(algorithm=algorithm, scratch_bytes=scratch_bytes), algorithm)
+    elif case.fits_bf16:
+        kernel = case.kernel_of_bf16(scratch_bytes=scratch_bytes)
+        case.rounded().check(kernel.run(case.data, case.pads_begin, case.output))
 
 
 def main() -> None:
@@ -31,7 +40,7 @@ def main() -> None:
     parser.add_argument("--algorithm", action="append", help="kernels; default: all")
     options = parser.parse_args()
     compiled = compiled_module()
-    native = ["compiled", "direct", "winograd"] if compiled else []
+    native = ["compiled", "direct", "winograd", "bf16"] if compiled else []
     algorithms = options.algorithm or [*native, "im2col", "gemm_col2im"]
     isas = compiled.isas() if compiled else []
     begin = time.perf_counter()
@@ -55,9 +64,7 @@ def main() -> None:
             for isa in isas if algorithm in native else [""]:
                 os.environ["DECONV_IR_ISA"] = isa
                 try:
-                    case.check(
-                        case.actual(algorithm=algorithm, scratch_bytes=scratch_bytes), algorithm
-                    )
+                    check(case, algorithm, scratch_bytes)
                 except BaseException:
                     print(f"seed {seed}, {algorithm} {isa}, scratch {scratch_bytes}: {case}")
                     raise

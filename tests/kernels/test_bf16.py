@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
-from kernels.cases import ISAS, SCRATCH, Case, among_others, draw, draw_odd, same_bits
+from kernels.cases import ISAS, Case, among_others, as_bf16, draw, draw_odd, same_bits
 
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.kernels import bf16, native, pack_filter
 from deconv_ir.kernels.activation import Activation, ActivationType
-from deconv_ir.kernels.bf16 import Bf16Kernel, pair_channels, round_to_bf16
+from deconv_ir.kernels.bf16 import pair_channels, round_to_bf16
 from deconv_ir.kernels.compressed import rounded_matrix
 from deconv_ir.kernels.plan import ConvolutionKernel
-from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.products import pack_matrix
 from deconv_ir.kernels.runtime.cpu import has_pairs
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -27,38 +25,6 @@ needs_compiled = pytest.mark.skipif(
 )
 F32 = np.dtype(np.float32)
 RNG = np.random.default_rng(20)
-
-
-def rounded(values: Any) -> Any:
-    """Round to bf16 by another library."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return values.astype(ml_dtypes.bfloat16).astype(np.float32)
-
-
-def of_rounded(case: Case) -> Case:
-    """Return the case whose data and filter are those that are multiplied."""
-    static = {name: value for name, value in vars(case).items() if name not in ("data", "filter")}
-    return Case(rounded(case.data), rounded(case.filter), **static)
-
-
-def packed(
-    case: Case,
-    activation: Activation | None = None,
-    *,
-    adds: bool = False,
-    scratch_bytes: int = SCRATCH,
-) -> Bf16Kernel:
-    problem = Problem.of_filter(
-        case.filter.shape, case.strides, case.dilations, case.groups, forward=case.forward
-    )
-    return Bf16Kernel(
-        problem,
-        case.filter,
-        case.bias,
-        activation or Activation(),
-        adds=adds,
-        scratch_bytes=scratch_bytes,
-    )
 
 
 @pytest.fixture(params=[True, False], ids=["emulated", "instruction"])
@@ -92,16 +58,16 @@ def draw_image(channels: int, forward: bool) -> Case:
 def test_sums_are_those_of_rounded_numbers(emulated: bool, seed: int) -> None:
     """The oracle: loops in f64.  Tiles, threads, neighbours in memory change no bit."""
     case = drawn(seed)
-    kernel, where = packed(case), (case.pads_begin, case.output)
+    kernel, where = case.kernel_of_bf16(), (case.pads_begin, case.output)
     set_threads(1)
     found = kernel.run(case.data, *where)
-    of_rounded(case).check(found)
+    case.rounded().check(found)
     around = among_others(case.data)
     for threads, scratch_bytes in ((1, 1), (3, 8 << 10)):
         set_threads(threads)
         same_bits(kernel.run(around, *where, budget=ScratchpadBudget(scratch_bytes)), found)
     same_bits(kernel.run(around[-1:], *where), found[-1:])
-    same_bits(packed(case, scratch_bytes=1).run(case.data, *where), found)
+    same_bits(case.kernel_of_bf16(scratch_bytes=1).run(case.data, *where), found)
 
 
 @needs_compiled
@@ -109,10 +75,10 @@ def test_sums_are_those_of_rounded_numbers(emulated: bool, seed: int) -> None:
 def test_strided_convolutions(emulated: bool, strides: tuple[int, int]) -> None:
     case = draw_image(6, forward=True)
     case.strides, case.output = strides, (8 // strides[0] + 1, 39 // strides[1] + 1)
-    of_rounded(case).check(packed(case).run(case.data, case.pads_begin, case.output))
+    case.rounded().check(case.kernel_of_bf16().run(case.data, case.pads_begin, case.output))
     # Data whose columns are not side by side, as behind a Transpose.
     turned = np.ascontiguousarray(case.data.swapaxes(2, 3)).swapaxes(2, 3)
-    of_rounded(case).check(packed(case).run(turned, case.pads_begin, case.output))
+    case.rounded().check(case.kernel_of_bf16().run(turned, case.pads_begin, case.output))
 
 
 @needs_compiled
@@ -123,7 +89,7 @@ def test_rounding_is_to_nearest_even(monkeypatch: pytest.MonkeyPatch, isa: str) 
     # Ties, the largest numbers, infinities, NaN, subnormal numbers.
     bits[:8] = [0x3F808000, 0x3F818000, 0x7F7F7FFF, 0x7F7F8000, 0x7F800000, 0xFFFFFFFF, 1, 0x8000]
     values = bits.view(np.float32)
-    expected = rounded(values)
+    expected = as_bf16(values)
     found = round_to_bf16(values)
     np.testing.assert_array_equal(found, expected)
     pairs = pair_channels(values[:3999].reshape(1, 3, 31, 43)).view(np.uint32)
@@ -143,16 +109,16 @@ def test_bias_addend_and_activation_are_f32(
     emulated: bool, activation: Activation, forward: bool
 ) -> None:
     case = draw_image(6, forward)
-    sums = of_rounded(case).expected()
+    sums = case.rounded().expected()
     for shape in ((2, 5, 9, 40), (5, 1, 1)):
         addend = RNG.standard_normal(shape).astype(np.float32)
-        kernel = packed(case, activation, adds=True)
+        kernel = case.kernel_of_bf16(activation, adds=True)
         plan = kernel.plan(case.data.shape, case.pads_begin, case.output)
         (found,) = plan.run([case.data, addend])
         expected = activation.apply(sums + addend)
         np.testing.assert_allclose(found, expected, atol=2e-5)
     out = np.empty_like(sums)
-    plan = packed(case, activation).plan(case.data.shape, case.pads_begin, case.output)
+    plan = case.kernel_of_bf16(activation).plan(case.data.shape, case.pads_begin, case.output)
     call = plan.bind([case.data], out)
     assert call is not None
     call()
@@ -164,8 +130,8 @@ def test_nan_and_infinity_stay_where_their_taps_are(emulated: bool) -> None:
     case = draw_image(6, forward=False)
     for value in (np.nan, np.inf, 3.4e38):  # the last one is rounded to infinity
         case.data.reshape(-1)[[0, -1]] = value
-        found = packed(case).run(case.data, case.pads_begin, case.output)
-        expected = of_rounded(case).expected()
+        found = case.kernel_of_bf16().run(case.data, case.pads_begin, case.output)
+        expected = case.rounded().expected()
         np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
         np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
 
@@ -177,8 +143,8 @@ def test_subnormal_numbers_may_be_zero(emulated: bool) -> None:
     case.bias, case.data = None, case.data * np.float32(2.0**-128)
     for size in (1.0, 2.0**100):
         case.filter = case.filter * np.float32(size)
-        found = packed(case).run(case.data, case.pads_begin, case.output)
-        multiplied = of_rounded(case)
+        found = case.kernel_of_bf16().run(case.data, case.pads_begin, case.output)
+        multiplied = case.rounded()
         terms, largest = 6 * 9, max(1.0, float(np.abs(case.filter).max()))
         exact = multiplied.by_loops(
             *(a.astype(float) for a in (multiplied.data, multiplied.filter)), None
@@ -190,7 +156,7 @@ def test_subnormal_numbers_may_be_zero(emulated: bool) -> None:
 @needs_compiled
 def test_extents_beyond_the_compiled_kernel(emulated: bool) -> None:
     case = draw(1, F32, axes=1, channels=3, pads_begin=(1 << 62,), output=(3,))
-    of_rounded(case).check(packed(case).run(case.data, case.pads_begin, case.output))
+    case.rounded().check(case.kernel_of_bf16().run(case.data, case.pads_begin, case.output))
 
 
 @needs_compiled
@@ -209,8 +175,8 @@ def test_products_with_a_rounded_matrix(
     plain = pack_matrix(matrix)
     assert plain is not None
     assert 2 * factor.nbytes <= plain.nbytes
-    expected = data.astype(np.float64) @ rounded(matrix).astype(np.float64)
-    magnitude = np.abs(data).astype(np.float64) @ np.abs(rounded(matrix)).astype(np.float64)
+    expected = data.astype(np.float64) @ as_bf16(matrix).astype(np.float64)
+    magnitude = np.abs(data).astype(np.float64) @ np.abs(as_bf16(matrix)).astype(np.float64)
     assert (np.abs(factor.multiply(data) - expected) <= 2e-6 * magnitude).all()
 
 
@@ -258,7 +224,7 @@ def test_a_layer_that_stays_in_f32_says_why(
     in_f32 = case.actual()
     if reason is None:
         assert (kernel.precision, kernel.why_f32) == ("bf16", None)
-        of_rounded(case).check(found)
+        case.rounded().check(found)
         assert not np.array_equal(found, in_f32)
     else:
         assert kernel.precision is None
