@@ -17,7 +17,7 @@ from deconv_ir.ir.graph import Source, rewire
 from deconv_ir.ir.operation import Context, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.quantization import Levels
 from deconv_ir.ir.record import field
-from deconv_ir.ir.shapes import is_static, static
+from deconv_ir.ir.shapes import element_count, is_static, static
 
 
 class ToCodes(Operation):
@@ -134,6 +134,11 @@ class SumOfCodes(Operation):
         if out.size:
             activation = self.activation or Activation()
             add_codes(first, second, out, self.given, self.levels, activation)
+
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
+        """Count a sum for each element, and its activation."""
+        steps = 1 if self.activation is None else 2
+        return steps * element_count(static(output.shape)) if is_static(output.shape) else None
 
 
 class _CodeSum(NamedTuple):

@@ -121,6 +121,8 @@ class Plan(NamedTuple):
     precisions : mapping
         Index of a layer -> the types in which it computes, where these are not its output's:
         ``i8`` for integer sums, ``u8`` for codes, ``f32 (u4 weights)``.
+    numbers : sequence
+        Like `infos`, where these describe codes: the infos of the numbers.
 
     Examples
     --------
@@ -153,6 +155,7 @@ class Plan(NamedTuple):
     bodies: "dict[int, tuple[tuple[str, Plan], ...]]"
     reasons: Mapping[int, str]
     precisions: Mapping[int, str]
+    numbers: Sequence[Infos]
 
     def precision(self, step: Step) -> str:
         """Return the types in which a step computes; ``?`` if they are unknown."""

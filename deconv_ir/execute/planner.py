@@ -92,11 +92,12 @@ def make_plan(
         For a tile: the layers that use Winograd in a run of the whole network; default:
         `grant_winograd`.
     """
+    numbers = infos
     if prepared.codes:
         from deconv_ir.execute.coded import as_stored
 
         infos = as_stored(prepared, infos)
-    planner = _Planner(prepared, wanted, infos, context, memory_limit)
+    planner = _Planner(prepared, wanted, infos, numbers, context, memory_limit)
     if plan_bodies is not None:
         planner.plan_bodies(plan_bodies)
     if grants is None:
@@ -123,6 +124,7 @@ class _Planner:
         prepared: PreparedModel,
         wanted: Sequence[Source],
         infos: Sequence[Infos],
+        numbers: Sequence[Infos],
         context: Context,
         memory_limit: int | None,
     ) -> None:
@@ -131,7 +133,7 @@ class _Planner:
         self.memory_limit = memory_limit
         self.fits = True
         self.prepared = prepared
-        self.infos = infos
+        self.infos, self.numbers = infos, numbers
         self.known = True
         self.plans: dict[int, LayerPlan] = {}  # of the steps that choose their algorithm
         self.slot: dict[Source, int] = {}
@@ -240,6 +242,7 @@ class _Planner:
             self.bodies,
             self.prepared.reasons,
             self._precisions(),
+            self.numbers,
         )
 
     def _precisions(self) -> dict[int, str]:

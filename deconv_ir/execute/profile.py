@@ -187,15 +187,16 @@ def _row(plan: Plan, step: Step) -> LayerTime:
     graph = plan.graph
     layer = graph.layers[step.layer]
     sources = [s for s in graph.topology.sources[step.layer] if s is not None]
-    inputs: Infos = [plan.infos[s[0]][s[1]] for s in sources]
-    outputs = plan.infos[step.layer]
+    inputs: Infos = [plan.numbers[s[0]][s[1]] for s in sources]
+    outputs, numbers = plan.infos[step.layer], plan.numbers[step.layer]
     first = outputs[0] if outputs else TensorInfo(None)
-    operations = layer.operation.work(inputs, first)
+    result = numbers[0] if numbers else first
+    operations = layer.operation.work(inputs, result)
     type_name = layer.type
     for index in step.fused:
         added = graph.layers[index]
         type_name = f"{type_name}+{added.type}"
-        more = added.operation.work([first, first], first)
+        more = added.operation.work([result, result], result)
         operations = None if operations is None or more is None else operations + more
     shape = f"{first.element_type or '?'}{format_shape(first.shape)}"
     made = plan.infos[step.made][: len(step.outputs)]

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quantized_layers import Network
 from support import IR
 
 import deconv_ir
 from deconv_ir.execute.profile import Profile
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 WINDOW = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
 
@@ -45,6 +47,34 @@ def test_operations_are_counted_by_hand(tmp_path: Path) -> None:
         "softsign": ("SoftSign", 2 * 5 * 3 * 4),
         "product": ("MatMul", 2 * (2 * 5 * 3 * 7) * 4),
     }  # fmt: skip
+
+
+@pytest.mark.skipif(not compiled_module(), reason="no tensor becomes codes")
+def test_operations_on_codes_are_those_on_numbers(tmp_path: Path) -> None:
+    """Two for each product, and one for each result of a fused layer: codes of four channels are
+    one element, but five channels are two."""
+    net = Network("1,4,6,7")
+    first, _ = net.weights(5, 4, 3, 3)
+    second, _ = net.weights(5, 6, 2, 2, axis=1)
+    third, _ = net.weights(3, 6, 1, 1)
+    a = net.quantize(net.convolution(net.quantize(net.x, -1, 1), first), -2, 2)
+    window = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    up = net.ir.layer("ConvolutionBackpropData", [a, second], window, name="up")
+    pool = {"kernel": "2,2", "strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0"}
+    pooled = net.ir.layer("MaxPool", [net.quantize(up, -3, 3)], pool | {"rounding_type": "floor"})
+    net.ir.result(net.convolution(pooled, third, pad=0))
+    profile = Profile()
+    model = deconv_ir.load(net.ir.save(tmp_path), warn=False)
+    model.run([np.zeros((1, 4, 6, 7), np.float32)], profile=profile)
+    rows = [row for row in profile.layers if row.precision in ("i8", "u8")]
+    assert [row.type.partition("+")[0] for row in rows if "Conv" in row.type] == [
+        "Convolution", "ConvolutionBackpropData", "Convolution",
+    ]  # fmt: skip
+    products = [5 * 4 * 9 * 6 * 7, 5 * 6 * 4 * 6 * 7, 3 * 6 * 6 * 7]
+    results = [5 * 6 * 7, 6 * 12 * 14, 3 * 6 * 7]
+    convolutions = [row for row in rows if "Conv" in row.type]
+    for row, count, size in zip(convolutions, products, results, strict=True):
+        assert row.operations == 2 * count + row.type.count("+") * size
 
 
 def test_times_add_up_over_runs(tmp_path: Path) -> None:
