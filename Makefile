@@ -157,7 +157,7 @@ fuzz-sanitized: $(VENV)/installed-dev
 	@# Without tests that never call the extension, or that start processes.
 	$(SANITIZED) $(PYTEST) -k "not numpy and not col2im and not im2col" \
 		--ignore tests/kernels/test_numpy_methods.py \
-		tests/kernels tests/hostile/test_kernel_arguments.py tests/hostile/test_kernel_interface.py
+		tests/kernels tests/hostile/test_kernel_arguments.py tests/hostile/test_kernel_interface.py tests/hostile/test_codes_interface.py
 
 # atheris has wheels for few Pythons and machines; building it requires its own clang.
 $(VENV)/installed-fuzz: PIP_OPTIONS := --only-binary atheris

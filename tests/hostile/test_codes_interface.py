@@ -28,20 +28,39 @@ def quantize(**changes: Any) -> None:
 
 
 def dequantize(**changes: Any) -> None:
-    given: dict[str, Any] = {
-        "sums": np.zeros((1, 5, 3, 4), U32),
+    """Sum codes of a 1 x 1 convolution from 4 to 5 channels, and make codes of the sums."""
+    made: dict[str, Any] = {
         "of_channels": np.ones((5, 4)),
         "offsets": np.zeros((5, 2, 4)),
         "classes": np.array([0, 1, 0], np.int32),
-        "addend": None,
         "ranges": RANGES,
-        "out": np.zeros((1, 2, 12), U32),
     }
-    figures = {"begin": 1, "chunk": 1, "end": 2, "first": 0, "highest": 255, "threads": 1}
-    given |= {k: v for k, v in changes.items() if k in given}
-    figures |= {k: v for k, v in changes.items() if k in figures}
-    fields = interface.dequantize_fields(isa=isa_number(), **Activation().fields(), **figures)
-    MODULE.dequantize(*given.values(), fields)
+    figures = {"begin": 1, "chunk": 1, "end": 2, "highest": 255, "positions": 12, "columns": 4}
+    figures |= {"adds": 0, "isa": isa_number()}
+    given: dict[str, Any] = {
+        "data": np.zeros((1, 1, 1, 3, 4), U32),
+        "out": np.zeros((1, 2, 12), U32),
+        "addend": None,
+    }
+    layer: dict[str, Any] = {"forward": 1, "element": interface.U8X4_PLAIN, "isa": 0, "groups": 1}
+    layer |= {"channels_in": 1, "channels_out": 5, "folded": 1, "guarded": 0, "winograd": 0}
+    layer |= {"channel_block": 0, "level2_bytes": 1 << 19, "sure_level2_bytes": 1 << 18}
+    layer |= {"level3_bytes": 1 << 25, "multiply_adds": 2.0}
+    layer |= dict.fromkeys(("kernel", "strides", "dilations"), (1, 1, 1))
+    run: dict[str, Any] = {"pads_begin": (0, 0, 0), "output": (1, 3, 4), "threads": 1}
+    run |= {"scratch_bytes": 1 << 20, "thread_bytes": 1 << 20, "winograd": 0, "extent": 4}
+    run |= {"crop": 0, "data_of_whole": (1, 3, 4), "pads_begin_of_whole": (0, 0, 0)}
+    run |= {"output_of_whole": (1, 3, 4)}
+    for table in (made, figures, given, layer):
+        table |= {k: v for k, v in changes.items() if k in table}
+    epilogue = Activation().fields()
+    dequantizer = MODULE.Dequantizer(
+        *made.values(), interface.dequantizer_fields(**epilogue, **figures)
+    )
+    kernel = MODULE.Kernel(None, interface.layer_fields(**layer, **epilogue))
+    rows = layer["groups"] * layer["channels_out"]
+    kernel.fill(np.zeros(rows, U32), 0, False, 1)
+    assert kernel.run(*given.values(), dequantizer, interface.run_fields(**run))
 
 
 def add_codes(**changes: Any) -> None:
@@ -92,19 +111,33 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
         for shape in ((2, 4, 7), (2, 9, 7), (1, 5, 7), (2, 5, 8))
         if shape != (2, 4, 7)
     ),
-    *((dequantize, {"first": n}) for n in (-1, 1, 2**40)),
+    *((dequantize, {"isa": n}) for n in (-1, 99)),
+    *((dequantize, {"positions": n}) for n in (-12, 0, 11, 13, 2**40)),
+    *((dequantize, {"columns": n}) for n in (-4, 0, 3, 2**40)),
     *((dequantize, {"begin": n}) for n in (-1, 0, 3, 2**40)),
     *((dequantize, {"chunk": n}) for n in (-1, 0, 2, 2**40)),
     *((dequantize, {"end": n}) for n in (0, 3, 5, 2**40)),
-    *((dequantize, {"classes": np.array(rows, np.int32)}) for rows in ([0, 2, 0], [0, -1, 0], [0])),
+    *((dequantize, {"classes": np.array(rows, np.int32)}) for rows in (
+        [0, 2, 0], [0, -1, 0], [0], [],
+    )),
+    (dequantize, {"classes": np.zeros(3, np.int64)}),
     (dequantize, {"classes": None}),
-    (dequantize, {"of_channels": np.ones((4, 4))}),
+    *((dequantize, {"of_channels": np.ones(shape)}) for shape in ((4, 4), (5, 3), (0, 4))),
     (dequantize, {"of_channels": np.ones((5, 4), F32)}),
-    (dequantize, {"offsets": np.zeros((4, 2, 4))}),
-    (dequantize, {"addend": np.zeros((1, 5, 11), F32)}),
-    (dequantize, {"out": np.zeros((1, 3, 12), U32)}),
+    *((dequantize, {"offsets": np.zeros(s)}) for s in ((4, 2, 4), (5, 2, 5), (5, 8), (0, 2, 4))),
+    *((dequantize, {"out": np.zeros(shape, U32)}) for shape in ((1, 3, 12), (1, 2, 11))),
+    (dequantize, {"data": np.zeros((2, 1, 1, 3, 4), U32)}),
+    # Sums that become codes at once take no addend.
+    (dequantize, {"addend": np.zeros((1, 5, 12), F32)}),
+    (dequantize, {"adds": 1, "addend": np.zeros((1, 5, 11), F32)}),
     (dequantize, {"ranges": None}),
+    (dequantize, {"ranges": np.array([[1.0, 0.0]])}),
     (dequantize, {"highest": 0}),
+    (dequantize, {"channels_out": 6}),
+    # Elements would have channels of two groups.
+    (dequantize, {"groups": 5, "channels_out": 1, "data": np.zeros((1, 5, 1, 3, 4), U32)}),
+    # Kernels of other elements have no codes.
+    (dequantize, {"element": interface.I32}),
     *((max_codes, {name: (1, n, 1)}) for name in ("kernel", "strides", "dilations")
       for n in (0, -1, 2**40)),
     *((max_codes, {"pads_begin": (0, n, 0)}) for n in (-1, 2**40)),
@@ -125,5 +158,5 @@ def named(value: Any) -> str:
 
 @pytest.mark.parametrize(("call", "changes"), MISFITS, ids=named)
 def test_what_does_not_fit_is_refused(call: Any, changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="fit"):
+    with pytest.raises(ValueError, match=r"fit|needed"):
         call(**changes)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 
+OBJECTS = ("data", "out", "addend", "dequantizer")
+
+
 class Packed:
     """Valid arguments of the calls into C, which tests corrupt one by one."""
 
@@ -44,6 +47,7 @@ class Packed:
             "data": np.ones((2, 4, 1, 5, 6), np.float32),
             "out": np.zeros((2, 4, 1, 9, 8), np.float32),
             "addend": None,
+            "dequantizer": None,
             "pads_begin": (0, 1, 2),
             "output": (1, 9, 8),
             "threads": 2,
@@ -67,13 +71,12 @@ class Packed:
     @property
     def fields(self) -> bytes:
         """The fields of a run."""
-        arrays = ("data", "out", "addend")
-        return interface.run_fields(**{n: v for n, v in self.call.items() if n not in arrays})
+        return interface.run_fields(**{n: v for n, v in self.call.items() if n not in OBJECTS})
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """The arguments of a run."""
-        return (*(self.call[name] for name in ("data", "out", "addend")), None, self.fields)
+        return (*(self.call[name] for name in OBJECTS), self.fields)
 
     def run(self) -> Any:
         return self.pack().run(*self.arguments)
