@@ -76,14 +76,17 @@ def pack_faster(
     *,
     adds: bool,
     scratch_bytes: int,
-    pack_f32: Callable[[], ConvolutionKernel],
+    packer: Any,
+    pack_f32: Callable[..., ConvolutionKernel],
 ) -> ConvolutionKernel:
     """Pack a filter of f32 in bf16 if that is predicted to be faster; else in f32.
 
-    `pack_f32` packs it in f32; other parameters as in `pack_filter`.  The kernel of f32 has the
-    reason, `why_f32`.
+    `pack_f32` packs it in f32, with a `packer`; other parameters as in `pack_filter`.  The kernel
+    of f32 has the reason, `why_f32`.
     """
-    kernel, reason = pack_f32(), _why_unfit(problem)
+    reason = _why_unfit(problem)
+    # The choice needs a packed filter.
+    kernel = pack_f32(packer=None if reason is None else packer)
     if reason is None and not (isinstance(kernel, CompiledKernel) and kernel.finite):
         reason = "the filter is not finite, or NumPy computes the layer"
     if reason is None:

@@ -108,6 +108,7 @@ def pack_filter(
             activation,
             adds=adds,
             scratch_bytes=scratch_bytes,
+            packer=packer,
             pack_f32=functools.partial(
                 pack_filter,
                 filter,
