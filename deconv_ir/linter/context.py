@@ -353,12 +353,13 @@ class LintContext(InferredGraph):
         )
 
     def _small_constants(self, index: int) -> tuple[object, ...]:
-        """Return the elements of a layer's inputs that are small constants."""
+        """Return the inputs of a layer that are integers, or one number, by port."""
         return tuple(
-            (info.value, info.reals)
-            for source in self.topology.sources[index]
+            (port, info.value, info.reals)
+            for port, source in enumerate(self.topology.sources[index])
             if source is not None and self.graph.layers[source[0]].type == "Const"
             for info in self.outputs(source[0])[source[1] : source[1] + 1]
+            if info.value is not None or (info.reals is not None and len(info.reals) == 1)
         )
 
     @cached_property
