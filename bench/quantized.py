@@ -5,7 +5,8 @@
 
 ORIGINALS has a folder for each network with its IR (bench/converted.py writes them).  With
 --quantize, NNCF quantises them to FOLDER first, with random data: its default preset, 4 samples.
-With --layers, the named layers of bench/cases.py, whose data and filters are quantised.
+With --layers, the named layers of bench/cases.py and some products, whose data and weights are
+quantised.
 Interleaved in one process; medians.  Errors are the largest of the output's scale, against
 `accuracy="float64"`.
 """
@@ -13,6 +14,7 @@ Interleaved in one process; medians.  Errors are the largest of the output's sca
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import statistics
 import tempfile
@@ -29,6 +31,11 @@ from peers import openvino_model
 import deconv_ir
 
 SAMPLES = 4
+PRODUCTS = [
+    (197, 768, 768), (197, 768, 3072), (197, 3072, 768), (64, 512, 512), (1024, 64, 64),
+    (1, 2048, 1000),
+]  # fmt: skip
+"""Rows, terms and columns."""
 
 
 def draw(model: Any, seed: int) -> list[Any]:
@@ -84,17 +91,38 @@ def measure(original: Path, quantised: Path, rounds: int) -> tuple[float, float]
     return ratios
 
 
+def product_model(shape: tuple[int, ...], columns: int, *, quantised: bool) -> Any:
+    """Return a MatMul with weights for each column, and an addition, as an OpenVINO model."""
+    from openvino import opset13 as ops
+
+    rng = np.random.default_rng(0)
+    parameter = data = ops.parameter(shape, np.float32)
+    weights = ops.constant(rng.standard_normal((columns, shape[-1]), dtype=np.float32))
+    if quantised:
+        data = ops.fake_quantize(parameter, *(np.float32(end) for end in (-3, 3, -3, 3)), 256)
+        codes = ops.constant(rng.integers(-127, 128, (columns, shape[-1]), np.int8))
+        scales = ops.constant(rng.uniform(0.01, 0.02, (columns, 1)).astype(np.float32))
+        weights = ops.multiply(ops.convert(codes, "f32"), scales)
+    bias = rng.standard_normal((1,) * (len(shape) - 1) + (columns,), dtype=np.float32)
+    return ov.Model([ops.add(ops.matmul(data, weights, False, True), bias)], [parameter])
+
+
 def measure_layers(rounds: int) -> list[tuple[float, float]]:
-    """Measure each named layer."""
-    rows = []
+    """Measure each named layer, and each product."""
+    models: dict[str, Callable[..., Any]] = {}
     for case in NAMED:
         weights = np.random.default_rng(0).standard_normal(case.filter, dtype=np.float32)
+        models[case.name] = functools.partial(openvino_model, case, weights)
+    for *shape, columns in PRODUCTS:
+        name = "x".join(map(str, (*shape, columns)))
+        models[name] = functools.partial(product_model, tuple(shape), columns)
+    rows = []
+    for name, make in models.items():
         with tempfile.TemporaryDirectory() as folder:
-            files = Path(folder, "f32.xml"), Path(folder, case.name, "int8.xml")
+            files = Path(folder, "f32.xml"), Path(folder, name, "int8.xml")
             for path, quantised in zip(files, (False, True), strict=True):
                 path.parent.mkdir(exist_ok=True)
-                model = openvino_model(case, weights, quantised=quantised)
-                ov.save_model(model, path, compress_to_fp16=False)
+                ov.save_model(make(quantised=quantised), path, compress_to_fp16=False)
             rows.append(measure(*files, rounds))
     return rows
 

@@ -411,9 +411,10 @@ class _Joining:
         if user not in self.prepared.quantizes or rows.count(source) != 1 or rows[0] != source:
             return False
         packed: Any = self.kernels[user]
-        kernel = packed.kernel
-        fits = kernel.can_read_codes and not packed.channels_last
-        return bool(fits and kernel.levels.of_results == levels)
+        kernel = getattr(packed, "kernel", None)  # that of a convolution
+        if kernel is None or packed.channels_last:
+            return False
+        return bool(kernel.can_read_codes and kernel.levels.of_results == levels)
 
     def _pool_codes(self, step: int) -> None:
         """Let a MaxPool pool codes."""
@@ -427,8 +428,10 @@ class _Joining:
         if maker not in self.prepared.quantizes or source in self.wanted:
             return False
         packed: Any = self.kernels[maker]
-        alone = len(self.users[source]) == 1 and not packed.channels_last
-        return alone and bool(packed.kernel.can_write_codes)
+        kernel = getattr(packed, "kernel", None)
+        if kernel is None or packed.channels_last or len(self.users[source]) > 1:
+            return False
+        return bool(kernel.can_write_codes)
 
     def _bypass(self, index: int, source: Source) -> None:
         """Let the users that quantise the data of a quantiser read them themselves."""

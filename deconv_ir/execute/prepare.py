@@ -334,6 +334,7 @@ class Preparation:
         size = sum(array.nbytes for array in inputs if array is not None)
         layer = self.graph.layers[index]
         if not any(array is not None for array in inputs):
+            self._explain(index, quantized, None)
             first = None
             if index not in self._with_others:
                 first = layer.operation.prepare_first(self.context)
@@ -364,20 +365,30 @@ class Preparation:
         """Prepare a layer with some followers, in integers if possible."""
         operation = self.graph.layers[index].operation
         epilogue = Epilogue(None) if followers is None else self._epilogue(followers)
+        reason = None
         if quantized is not None:
             kernel = operation.prepare_quantized(
                 inputs, quantized.quantization, epilogue, self.context
             )
-            if kernel is not None:
+            if isinstance(kernel, Kernel):
                 self._quantizes[index] = quantized.source
                 self._reasons.pop(index, None)  # that of more followers
                 return kernel
-        reason = None if self._quantized is None else self._quantized.why_f32(index, quantized)
-        if reason is not None:
-            self._reasons[index] = reason
+            reason = kernel
+        self._explain(index, quantized, reason)
         if followers is None:
             return operation.prepare(inputs, self.context)
         return operation.prepare_fused(inputs, epilogue, self.context)
+
+    def _explain(self, index: int, quantized: "QuantizedLayer | None", reason: str | None) -> None:
+        """Keep the reason why a layer of quantised data is computed in f32.
+
+        If the weights are quantised as well, the layer gave the reason, or None.
+        """
+        if quantized is None and self._quantized is not None:
+            reason = self._quantized.why_f32(index)
+        if reason is not None:
+            self._reasons[index] = reason
 
     def _epilogue(self, followers: Followers) -> Epilogue:
         """Return the epilogue that a kernel would compute."""

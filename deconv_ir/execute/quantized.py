@@ -90,22 +90,23 @@ class QuantizedLayers:
             source = before
         return QuantizedLayer(LayerQuantization(levels, scales), source)
 
-    def why_f32(self, index: int, quantized: QuantizedLayer | None) -> str | None:
-        """Return why a layer whose data are quantised is not computed in integers.
+    def why_f32(self, index: int) -> str | None:
+        """Return why the data or the weights of a layer are not what `find` wants.
 
-        Returns None if its data are not.  `quantized` is the result of `find`.
+        Returns None if the data are not quantised.
         """
         rows = self._sources[index]
         if not self._graph.layers[index].operation.can_be_quantized or len(rows) < 2:
             return None
         data, filter_ = rows[:2]
-        if data is None or self._graph.layers[data[0]].type not in ("FakeQuantize", *_KEEP_LEVELS):
+        if data is None:
             return None
-        if quantized is not None:
-            several = not quantized.quantization.levels.is_single
-            if several:
-                return "the data have other levels in each channel, and the layer sums channels"
-            return "the filter has no 8-bit codes with one scale for each output channel"
+        if data[0] in self._constant:
+            if filter_ is None or filter_[0] not in self._levels:
+                return None
+            return "the constant is its first input, not the second"
+        if self._graph.layers[data[0]].type not in ("FakeQuantize", *_KEEP_LEVELS):
+            return None
         if data[0] not in self._levels:
             if self._graph.layers[data[0]].type != "FakeQuantize":
                 return None
@@ -114,8 +115,8 @@ class QuantizedLayers:
                 return f"the data have {operation.levels} levels, more than {_MOST_LEVELS}"
             return "the ranges of the data are not constant numbers in order, one or for channels"
         if filter_ is None or filter_[0] not in self._constant:
-            return "the filter is not constant"
-        return "the filter is not quantised: neither FakeQuantize nor integers with a scale"
+            return "both inputs are computed: the weights are not constant"
+        return "the weights are not quantised: neither FakeQuantize nor integers with a scale"
 
     def _levels_of(self, index: int) -> Levels | None:
         """Return the levels on which the outputs of a layer lie."""
@@ -170,15 +171,16 @@ class QuantizedLayers:
 
     def _scales_of(self, source: Source) -> Array | None:
         """Return numbers, broadcast to a constant, of which its elements are multiples."""
-        reshaped: list[Source] = []
-        while self._graph.layers[source[0]].type == "Reshape":
-            reshaped.append(source)
+        moved: list[Source] = []
+        while self._graph.layers[source[0]].type in ("Reshape", "Transpose"):
+            moved.append(source)
             before = self._sources[source[0]][0]
             assert before is not None, "it has data"
             source = before
         scales = self._scales_before(source)
-        for after in reversed(reshaped):
-            scales = self._reshaped(scales, after)
+        for after in reversed(moved):
+            turns = self._graph.layers[after[0]].type == "Transpose"
+            scales = (self._turned if turns else self._reshaped)(scales, after)
         return scales
 
     def _scales_before(self, source: Source) -> Array | None:
@@ -217,6 +219,14 @@ class QuantizedLayers:
         if scales.ndim > rank:
             return None
         return scales.astype(float).reshape((1,) * (rank - scales.ndim) + scales.shape)
+
+    def _turned(self, scales: Array | None, source: Source) -> Array | None:
+        """Return scales for a constant whose axes were permuted."""
+        order = self._sources[source[0]][1]
+        if scales is None or order is None:
+            return None
+        axes = self._peek(order).reshape(-1).tolist()
+        return scales.transpose(axes if axes else range(scales.ndim)[::-1])
 
     def _reshaped(self, scales: Array | None, source: Source) -> Array | None:
         """Return scales of the first axis for a constant in which that became several."""

@@ -489,10 +489,11 @@ class Operation(Record):
         quantization: "LayerQuantization",
         epilogue: Epilogue,
         context: Context,
-    ) -> Kernel | None:
+    ) -> Kernel | str | None:
         """Prepare the layer as in `prepare_fused`, to compute it in integers.
 
-        The kernel quantises its data.  Returns None if that is not possible.
+        The kernel quantises its data.  If that is not possible, returns the reason, or None if the
+        layers cannot be fused.
         """
         return None
 

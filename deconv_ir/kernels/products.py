@@ -120,6 +120,13 @@ class PackedMatrix(RightFactor):
         return lambda rows, out: run(rows, data, bias, out, fields)
 
 
+def padded_columns(columns: int) -> int:
+    """Return the columns of a packed matrix at most: whole vectors."""
+    module = compiled_module()
+    assert module is not None, "it packs matrices"
+    return columns + -columns % int(module.PRODUCT_LANES)
+
+
 def can_pack(terms: int, columns: int) -> bool:
     """Whether a matrix is large enough, and not padded by more than a quarter."""
     module = compiled_module()
@@ -137,10 +144,10 @@ def pack_matrix(matrix: Array) -> PackedMatrix | None:
     module = compiled_module()
     if module is None or matrix.dtype != np.float32 or not can_pack(*matrix.shape):
         return None
-    isa, lanes = isa_number(), module.PRODUCT_LANES
+    isa = isa_number()
     matrix = matrix if matrix.flags.aligned else matrix.copy()
     k, n = matrix.shape
-    packed = np.empty(k * -(-n // lanes) * lanes, np.float32)
+    packed = np.empty(k * padded_columns(n), np.float32)
     module.pack_columns(matrix, packed, interface.pack_columns_fields(isa=isa))
     return PackedMatrix(packed, (k, n), isa)
 
@@ -157,7 +164,8 @@ def scratch_bytes(rows: int, depth: int, columns: int) -> int:
     packed: int = min(rows + lanes, module.PRODUCT_ROWS) + module.PRODUCT_COLUMNS + 2 * lanes
     terms: int = min(depth, module.PRODUCT_DEPTH)
     coded = depth * min(rows, MOST_CODED_ROWS)
-    return get_threads() * max(terms * packed, coded) * 4
+    sums_of_rows: int = module.PRODUCT_ROWS  # of quantised data
+    return get_threads() * (max(terms * packed, coded) + sums_of_rows) * 4
 
 
 def _is_compiled(a: Array, b: Array) -> bool:

@@ -198,7 +198,9 @@ def test_tensors_of_levels_are_added_as_codes(tmp_path: Any, channels: int, act:
     nearly(found, convolve(fake_quantize(expected.astype(float), *ENDS[2]), v2))
 
 
-KINDS = ["convolution"] * 2 + ["add"] * 2 + ["depthwise", "pool", "concat", "relu", "prelu"]
+KINDS = (
+    ["convolution"] * 2 + ["add"] * 2 + ["depthwise", "pool", "concat", "relu", "prelu", "product"]
+)
 
 
 def drawn(seed: int) -> tuple[Network, list[str]]:
@@ -247,6 +249,10 @@ def drawn(seed: int) -> tuple[Network, list[str]]:
                 add("Add", pair, {}, channels)
             else:
                 add("Concat", pair, {"axis": "1"}, channels + others)
+        elif kind == "product":
+            weights, _ = net.weights(12, 12, axis=1)
+            turns = {"transpose_a": "false", "transpose_b": "false"}
+            add("MatMul", [net.quantize(source, *ends), weights], turns, channels)
         elif kind == "relu":
             add("ReLU", [source], {}, channels)
         else:
@@ -406,8 +412,8 @@ def test_a_reversed_output_range(tmp_path: Any, between: bool) -> None:
 
 EVEN, ODD = np.full(4, -1.0), np.linspace(1, 2, 4)
 REFUSED: dict[str, tuple[dict[str, int], Any, int]] = {
-    "the filter has no 8-bit codes with one scale": ({"axis": 1}, RANGE, 256),
-    "the data have other levels in each channel": ({}, (EVEN, ODD), 256),
+    "the weights have no 8-bit codes with one scale": ({"axis": 1}, RANGE, 256),
+    "the data have several ranges": ({}, (EVEN, ODD), 256),
     "the data have 1024 levels, more than 256": ({}, RANGE, 1024),
     "the ranges of the data are not constant numbers in order": ({}, (2.0, -1.0), 256),
 }
@@ -434,7 +440,7 @@ def test_a_plan_says_that_a_filter_is_not_quantised(tmp_path: Any) -> None:
     net.ir.result(net.convolution(net.quantize(net.x, *RANGE), w))
     model = deconv_ir.load(net.ir.save(tmp_path))
     rows = rows_of(model, {"x": np.zeros((1, 4, 6, 6), np.float32)})
-    assert any("the filter is not quantised" in str(row.algorithm) for row in rows.values())
+    assert any("the weights are not quantised" in str(row.algorithm) for row in rows.values())
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear_onnx"])

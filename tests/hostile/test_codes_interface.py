@@ -89,6 +89,23 @@ def max_codes(**changes: Any) -> None:
     MODULE.max_codes(*given.values(), interface.max_codes_fields(**figures, threads=1))
 
 
+def multiply_quantized(**changes: Any) -> None:
+    given: dict[str, Any] = {
+        "a": np.zeros((3, 5), F32),
+        "b": np.zeros(2 * 32, F32),
+        "numbers": np.ones((2, 32)),
+        "bases": np.zeros(32, np.int32),
+        "out": np.zeros((3, 20), F32),
+    }
+    figures = {"isa": isa_number(), "data_low": 0.0, "data_high": 1.0, "highest": 255}
+    epilogue = Activation().fields()
+    given |= {k: v for k, v in changes.items() if k in given}
+    figures |= {k: v for k, v in changes.items() if k in figures}
+    epilogue |= {k: v for k, v in changes.items() if k in epilogue}
+    fields = interface.multiply_quantized_fields(**figures, **epilogue, plain=False, threads=1)
+    MODULE.multiply_quantized(*given.values(), fields)
+
+
 MISFITS: list[tuple[Any, dict[str, Any]]] = [
     *((quantize, {"highest": n}) for n in (-1, 0, 256, 2**40)),
     *((quantize, {"isa": n}) for n in (-1, 99)),
@@ -145,10 +162,26 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
     (max_codes, {"out": np.zeros((3, 1, 3, 3), U32)}),
     (max_codes, {"out": np.zeros((2, 1, 3, 0), U32)}),
     (max_codes, {"data": np.zeros((2, 6, 6), U32)}),
+    *((multiply_quantized, {"highest": n}) for n in (-1, 0, 256, 2**40)),
+    *((multiply_quantized, {"isa": n}) for n in (-1, 99)),
+    *((multiply_quantized, {"activation": n}) for n in (-1, 99)),
+    *((multiply_quantized, {"data_high": n}) for n in (0.0, -1.0, np.inf, np.nan)),
+    *((multiply_quantized, {"a": a}) for a in (
+        np.zeros((4, 5), F32), np.zeros((3, 9), F32), np.zeros((3, 5), F64), np.zeros(5, F32),
+        np.zeros((5, 3), F32).T, np.zeros((3, 10), F32)[:, ::2], np.zeros((3, 0), F32),
+        np.zeros((3, 65794), F32),
+    )),
+    (multiply_quantized, {"b": np.zeros(2 * 32 - 1, F32)}),
+    (multiply_quantized, {"numbers": np.ones((2, 32), F32)}),
+    (multiply_quantized, {"numbers": np.ones((2, 16)), "bases": np.zeros(16, np.int32)}),
+    (multiply_quantized, {"numbers": np.ones((1, 32))}),
+    (multiply_quantized, {"bases": np.zeros(31, np.int32)}),
+    (multiply_quantized, {"out": np.zeros((3, 20), F64)}),
+    (multiply_quantized, {"out": np.zeros((3, 40), F32)}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("call", [quantize, dequantize, max_codes, add_codes])
+@pytest.mark.parametrize("call", [quantize, dequantize, max_codes, add_codes, multiply_quantized])
 def test_arrays_that_fit_are_computed(call: Any) -> None:
     call()
 

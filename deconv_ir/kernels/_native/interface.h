@@ -171,6 +171,14 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 #define MULTIPLY_COMPRESSED_FIELDS(I, D, V) \
     I(isa) I(form) I(group) I(halves) EPILOGUE_FIELDS(I, D, V) I(threads)
 
+/* multiply_quantized(a, b, numbers, bases, out, fields): [M, K] in f32, whose rows are contiguous and whose codes,
+ * from 0 to `highest`, are those of numbers from data_low to data_high, times a packed matrix [ceil(K / 4), N] of codes,
+ * each stored as code + 128, those of four terms in one element.  For whole vectors of columns, `numbers` are scales
+ * and offsets of f64, and `bases` 128 times the sums of the codes of a column, in 32 bits.  `out` is [M, N] in
+ * f32; `plain`: as U8X4_PLAIN. */
+#define MULTIPLY_QUANTIZED_FIELDS(I, D, V) \
+    I(isa) I(plain) D(data_low) D(data_high) I(highest) EPILOGUE_FIELDS(I, D, V) I(threads)
+
 /* attend(query, key, value, mask or None, out, fields): stacks of matrices */
 #define ATTEND_FIELDS(I, D, V) I(isa) D(scale) I(threads)
 
@@ -196,6 +204,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     T(softmax, SOFTMAX_FIELDS) T(pack_columns, PACK_COLUMNS_FIELDS)                     \
     T(multiply, MULTIPLY_FIELDS) T(multiply_codes, MULTIPLY_CODES_FIELDS)               \
     T(multiply_compressed, MULTIPLY_COMPRESSED_FIELDS)                                  \
+    T(multiply_quantized, MULTIPLY_QUANTIZED_FIELDS)                                    \
     T(quantize, QUANTIZE_FIELDS) T(dequantizer, DEQUANTIZER_FIELDS)                     \
     T(pair_channels, PAIR_CHANNELS_FIELDS) T(max_codes, MAX_CODES_FIELDS)               \
     T(add_codes, ADD_CODES_FIELDS)                                                      \

@@ -77,6 +77,8 @@ static PyMethodDef module_methods[] = {
     {"multiply_codes", module_multiply_codes, METH_VARARGS, "Multiply by a matrix of 4-bit codes."},
     {"multiply_compressed", module_multiply_compressed, METH_VARARGS,
      "Multiply by a compressed matrix."},
+    {"multiply_quantized", module_multiply_quantized, METH_VARARGS,
+     "Multiply data, as codes, by a matrix of codes."},
     {"multiply", module_multiply, METH_VARARGS, "Multiply stacks of matrices."},
     {"attend", module_attend, METH_VARARGS, "Compute attention."},
     {"copy_matrices", module_copy_matrices, METH_VARARGS, "Make matrices contiguous."},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,17 @@ def quantize(data: Array, codes: Array, levels: Levels, groups: int = 1) -> None
             threads=get_threads(),
         ),
     )
+
+
+def in_numpy(data: Array, levels: Levels, axes: int, dtype: Any) -> Array:
+    """Return the codes of data ``[N, C, *X]`` with `axes` spatial axes, in a floating-point type.
+
+    NaN gets the lowest code.
+    """
+    low, high = (np.array(end)[(..., *(None,) * axes)] for end in (levels.low, levels.high))
+    within = np.where(data > low, np.minimum(data, high), low).astype(np.float64)
+    codes: Array = np.rint((within - low) * ((levels.number - 1) / (high - low))).astype(dtype)
+    return codes
 
 
 def pool_codes(data: Array, out: Array, windows: Sequence[tuple[int, int, int, int]]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,15 @@ from deconv_ir.kernels.quantized.codes import FOUR
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
+
+MOST_SUM, MOST_PRODUCT = (1 << 31) - 1, 255 * 128
+MOST_TERMS = MOST_SUM // MOST_PRODUCT
+"""Products of codes whose sum has 32 bits."""
+_TERMS_IN_F32 = (1 << 24) // MOST_PRODUCT
+
+SEVERAL_RANGES = "the data have several ranges, and numbers of different ones are added"
+NO_CODES = "the weights have no 8-bit codes with one scale for each output channel"
+"""Reasons for f32."""
 
 # Distance of a weight from a code, in codes: the ends of ranges and the weights are rounded to f32.
 _ROUNDING = 3e-5
@@ -44,11 +54,7 @@ def find_codes(problem: Problem, weights: Constant, scales: Array) -> tuple[Cons
             own = of_channels[first : first + len(rows), None]
         else:
             own = by_group[np.arange(first, first + len(rows)) // problem.channels_in]
-        codes = rows / own[(..., *(None,) * problem.axes)]
-        rounded = np.rint(codes)
-        if not (np.abs(codes - rounded) <= _ROUNDING).all() or np.abs(rounded + 0.5).max() > 128:
-            raise NoCodesError
-        return rounded.astype(np.int8)
+        return _rounded(rows / own[(..., *(None,) * problem.axes)])
 
     if not isinstance(weights, LazyTensor):
         return codes_of(weights, 0), of_channels
@@ -59,6 +65,53 @@ def find_codes(problem: Problem, weights: Constant, scales: Array) -> tuple[Cons
         return codes_of(rows, start // row).reshape(-1)
 
     return LazyTensor(source.shape, np.dtype(np.int8), read), of_channels
+
+
+def find_matrix_codes(matrix: Constant, scales: Array, axis: int) -> tuple[Array, Array] | None:
+    """Return the codes of a matrix, int8, and the scales of its outputs, f64, along an axis.
+
+    As `find_codes`, but a lazy tensor is read, in parts.
+    """
+    first = scales.take([0], 1 - axis)
+    if not (scales == first).all() or not (np.isfinite(first) & (first > 0)).all():
+        return None
+    codes, of_rows = np.empty(matrix.shape, np.int8), len(first) > 1
+    for begin, rows in _parts(matrix):
+        end = begin + len(rows)
+        codes[begin:end] = _rounded(rows / (first[begin:end] if of_rows else first))
+    return codes, np.array(np.broadcast_to(first.reshape(-1), matrix.shape[axis]), np.float64)
+
+
+def _parts(matrix: Constant) -> Iterator[tuple[int, Array]]:
+    """Iterate over blocks of rows: the index of the first, and the rows."""
+    if isinstance(matrix, LazyTensor):
+        for first, elements in matrix.parts():
+            yield first, elements.reshape(-1, matrix.shape[1])
+        return
+    step = max(1, _PART_BYTES // max(1, matrix.shape[1]))
+    for first in range(0, len(matrix), step):
+        yield first, matrix[first : first + step]
+
+
+def _rounded(quotients: Array) -> Array:
+    """Return the codes of weights divided by their scales."""
+    rounded = np.rint(quotients)
+    near = (np.abs(quotients - rounded) <= _ROUNDING).all()
+    if not near or np.abs(rounded + 0.5).max(initial=0) > 128:
+        raise NoCodesError
+    return rounded.astype(np.int8)
+
+
+def why_too_long(terms: int) -> str | None:
+    """Return why sums of a number of products need more than 32 bits; None if they do not."""
+    if terms <= MOST_TERMS:
+        return None
+    return f"sums of {terms} products of codes, more than {MOST_TERMS}, need more than 32 bits"
+
+
+def element_of_sums(terms: int) -> Any:
+    """Return the floating-point type in which BLAS sums products of codes exactly."""
+    return np.float32 if terms <= _TERMS_IN_F32 else np.float64
 
 
 def groups_to_join(problem: Problem) -> int:

@@ -18,27 +18,22 @@ from deconv_ir.kernels.plan import ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.quantized.codes import FOUR, quantize
 from deconv_ir.kernels.quantized.filter import (
+    NO_CODES,
+    SEVERAL_RANGES,
     Fours,
     NoCodesError,
+    element_of_sums,
     find_codes,
     groups_to_join,
     join_groups,
     sums_of_taps,
+    why_too_long,
 )
-from deconv_ir.kernels.quantized.plan import (
-    MOST_PRODUCT,
-    MOST_SUM,
-    PlannedCodes,
-    QuantizedPlan,
-)
+from deconv_ir.kernels.quantized.plan import PlannedCodes, QuantizedPlan
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
-
-MOST_TERMS = MOST_SUM // MOST_PRODUCT
-"""Products of codes whose sum has 32 bits."""
-_TERMS_IN_F32 = (1 << 24) // MOST_PRODUCT
 
 
 def quantize_filter(
@@ -54,8 +49,8 @@ def quantize_filter(
     activation: Activation | None,
     adds: bool,
     scratch_bytes: int,
-) -> QuantizedKernel | None:
-    """Pack the codes of a filter; None if it has no scale per output channel, or is not suited.
+) -> QuantizedKernel | str | None:
+    """Pack the codes of a filter; a string says why this is not possible.
 
     Parameters
     ----------
@@ -67,20 +62,20 @@ def quantize_filter(
         Of the data.
     """
     problem = Problem.of_filter(weights.shape, strides, dilations, groups, forward=forward)
-    terms = problem.channels_in * problem.taps
-    if not weights.size or terms > MOST_TERMS:
-        return None
-    # Where groups cannot be joined, most of an element would be empty.
-    alone = problem.groups > 1 and problem.channels_in * groups_to_join(problem) < FOUR - 1
-    if alone or not (
+    reason = why_too_long(problem.channels_in * problem.taps)
+    if not weights.size or reason is not None:
+        return reason
+    if problem.groups > 1 and problem.channels_in * groups_to_join(problem) < FOUR - 1:
+        return "its groups have few channels, which would leave most of a vector empty"
+    if not (
         levels.is_single
         or len(levels.low) == problem.groups == problem.channels_in * problem.groups
     ):
-        return None
+        return SEVERAL_RANGES
     try:
         found = find_codes(problem, weights, scales)
         if found is None:
-            return None
+            return NO_CODES
         return QuantizedKernel(
             problem,
             *found,
@@ -91,7 +86,7 @@ def quantize_filter(
             scratch_bytes=scratch_bytes,
         )
     except NoCodesError:
-        return None
+        return NO_CODES
 
 
 class QuantizedKernel(PlannedCodes):
@@ -176,8 +171,7 @@ class QuantizedKernel(PlannedCodes):
             terms = problem.channels_in * problem.taps
             self.sums = NumpyKernel(
                 problem,
-                # BLAS sums them, exactly.
-                codes.astype(np.float32 if terms <= _TERMS_IN_F32 else np.float64),
+                codes.astype(element_of_sums(terms)),
                 None,
                 Activation(),
                 adds=False,

@@ -16,7 +16,8 @@ from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.copies import contiguous
 from deconv_ir.kernels.native_plan import CompiledPlan
 from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
-from deconv_ir.kernels.quantized.codes import coded_shape, ranges_of
+from deconv_ir.kernels.quantized.codes import coded_shape, in_numpy, ranges_of
+from deconv_ir.kernels.quantized.filter import MOST_PRODUCT, MOST_SUM
 from deconv_ir.kernels.quantized.offsets import SumOffsets, find_offsets
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
@@ -26,7 +27,6 @@ from deconv_ir.kernels.runtime.memory import allocator, empty
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-MOST_SUM, MOST_PRODUCT = (1 << 31) - 1, 255 * 128
 
 
 class PlannedCodes(ConvolutionKernel):
@@ -195,13 +195,9 @@ class QuantizedPlan(ConvolutionPlan):
         return call
 
     def _in_numpy(self, data: Array, addend: Array | None) -> Array:
-        kernel, levels = self._kernel, self._kernel.levels
+        kernel, element = self._kernel, self._kernel.sums.element
         ones = (None,) * kernel.problem.axes
-        low, high = (np.array(end)[(..., *ones)] for end in (levels.low, levels.high))
-        # NaN gets the lowest code.
-        within = np.where(data > low, np.minimum(data, high), low).astype(np.float64)
-        element = kernel.sums.element
-        codes = np.rint((within - low) * ((levels.number - 1) / (high - low))).astype(element)
+        codes = in_numpy(data, kernel.levels, kernel.problem.axes, element)
         sums = empty(self.shapes.output, element)
         self._sums.compute(codes, sums, None)
         result = sums * kernel.scales[(..., *ones)] + self._whole_offsets()

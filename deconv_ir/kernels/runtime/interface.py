@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x7D4F02A
+INTERFACE = 0x180B17C
 """The hash of the header."""
 
 AXES = 3
@@ -357,6 +357,42 @@ def multiply_compressed_fields(
 ) -> bytes:
     return _multiply_compressed(
         isa, form, group, halves, activation, low, high, slope, function, scale, offset, threads
+    )
+
+
+_multiply_quantized = Struct("=qqddqqdddqddq").pack
+
+
+def multiply_quantized_fields(
+    *,
+    isa: int,
+    plain: int,
+    data_low: float,
+    data_high: float,
+    highest: int,
+    activation: int,
+    low: float,
+    high: float,
+    slope: float,
+    function: int,
+    scale: float,
+    offset: float,
+    threads: int,
+) -> bytes:
+    return _multiply_quantized(
+        isa,
+        plain,
+        data_low,
+        data_high,
+        highest,
+        activation,
+        low,
+        high,
+        slope,
+        function,
+        scale,
+        offset,
+        threads,
     )
 
 

@@ -257,7 +257,7 @@ class AnyConvolution(Windowed, abc.ABC):
         quantization: LayerQuantization,
         epilogue: Epilogue,
         context: Context,
-    ) -> Kernel | None:
+    ) -> Kernel | str | None:
         """Pack the codes of a filter in f32."""
         from deconv_ir.kernels.quantized.kernel import quantize_filter
 
@@ -281,7 +281,9 @@ class AnyConvolution(Windowed, abc.ABC):
             adds=epilogue.adds,
             scratch_bytes=context.scratch_bytes,
         )
-        return None if packed is None else self._with_filter(packed, shape, constants, context)
+        if packed is None or isinstance(packed, str):
+            return packed
+        return self._with_filter(packed, shape, constants, context)
 
     def _fused(
         self, constants: Sequence[Constant | None], epilogue: Epilogue, *, slopes: bool = False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
@@ -40,6 +41,7 @@ from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import broadcast_box
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.quantization import LayerQuantization
     from deconv_ir.ir.scratchpad import ScratchpadBudget
     from deconv_ir.kernels.activation import Activation
     from deconv_ir.kernels.products import RightFactor
@@ -181,32 +183,59 @@ class MatMul(Operation):
 
         An activation is applied while the sums are in cache.
         """
-        from deconv_ir.kernels.activation import Activation
         from deconv_ir.kernels.compressed import compressed_matrix, rounded_matrix
         from deconv_ir.kernels.products import pack_matrix
 
-        a, b = constants
-        if a is not None or b is None or len(b.shape) != 2:
-            return None
-        columns = b.shape[0 if self.transpose_b else 1]
-        axes = 1 if epilogue.addend is None else max(1, epilogue.addend.ndim)
-        fused = as_kernel_epilogue(epilogue, axes, axes - 1, columns, b.dtype)
-        if epilogue.adds or fused is None:
+        found = self._fused(constants, epilogue)
+        if found is None:
             return None
         factor: RightFactor | None = None
-        if isinstance(b, LazyTensor):
-            factor = compressed_matrix(b, transposed=self.transpose_b)
+        if isinstance(found.matrix, LazyTensor):
+            factor = compressed_matrix(found.matrix, transposed=self.transpose_b)
         if factor is None:
-            matrix = whole(b)
+            matrix = whole(found.matrix)
             matrix = matrix.T if self.transpose_b else matrix
             if context.accuracy is Accuracy.BF16:
                 factor = rounded_matrix(matrix)
             if factor is None:
                 factor = pack_matrix(matrix)
-        if factor is None:
+        return None if factor is None else _Product(self, factor, found)
+
+    def prepare_quantized(
+        self,
+        constants: Sequence[Constant | None],
+        quantization: LayerQuantization,
+        epilogue: Epilogue,
+        context: Context,
+    ) -> Kernel | str | None:
+        """Pack the codes of a constant matrix on the right, with a scale for each column."""
+        from deconv_ir.kernels.quantized.product import quantize_matrix
+
+        b = constants[1]
+        if b is not None and (b.ndim < 2 or element_count(b.shape[:-2]) != 1):
+            return "the weights are not a matrix"
+        found = self._fused(constants, epilogue)
+        if found is None or not found.matrix.size:
+            return None
+        scales = quantization.scales.reshape((1, 1, *quantization.scales.shape)[-2:])
+        factor = quantize_matrix(found.matrix, scales, quantization.levels, self.transpose_b)
+        return factor if isinstance(factor, str) else _Product(self, factor, found)
+
+    def _fused(self, constants: Sequence[Constant | None], epilogue: Epilogue) -> _Fused | None:
+        """Return what a product with a constant matrix needs; None if that is not possible."""
+        from deconv_ir.kernels.products import IDENTITY
+
+        a, b = constants
+        if a is not None or b is None or b.ndim < 2 or element_count(b.shape[:-2]) != 1:
+            return None
+        matrix = b if b.ndim == 2 else whole(b).reshape(b.shape[-2:])
+        columns = matrix.shape[0 if self.transpose_b else 1]
+        axes = 1 if epilogue.addend is None else max(1, epilogue.addend.ndim)
+        fused = as_kernel_epilogue(epilogue, axes, axes - 1, columns, b.dtype)
+        if epilogue.adds or fused is None:
             return None
         bias, activation = fused
-        return _Product(self, factor, bias, axes, activation or Activation())
+        return _Fused(matrix, b.ndim - 2, bias, axes, activation or IDENTITY)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Write products with a packed matrix to an array."""
@@ -235,22 +264,26 @@ class MatMul(Operation):
             return (narrow(matmul(a, b), inputs[0].dtype),)
 
 
+class _Fused(NamedTuple):
+    """A product with a constant matrix, and the layers that follow."""
+
+    matrix: Constant
+    leading: int
+    """Axes of the constant before those of the matrix, of extent 1."""
+    bias: Array | None
+    axes: int
+    """Axes of the addend."""
+    activation: Activation
+
+
 class _Product(Kernel):
     """A product with a constant matrix."""
 
-    def __init__(
-        self,
-        operation: MatMul,
-        factor: RightFactor,
-        bias: Array | None,
-        axes: int,
-        activation: Activation,
-    ) -> None:
+    def __init__(self, operation: MatMul, factor: RightFactor, fused: _Fused) -> None:
         self._operation = operation
         self._factor = factor
-        self._bias = bias
-        self._axes = axes
-        self._activation = activation
+        # The matrix is packed.
+        _, self._leading, self._bias, self._axes, self._activation = fused
 
     @property
     def packed_bytes(self) -> int:
@@ -265,7 +298,9 @@ class _Product(Kernel):
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same matrix for the columns of a tile."""
         assert isinstance(operation, MatMul), "a tile of one is one"
-        return _Product(operation, self._factor, self._bias, self._axes, self._activation)
+        tile = copy.copy(self)
+        tile._operation = operation
+        return tile
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         if self._operation.transpose_a or self._operation.columns is not None:
@@ -287,7 +322,8 @@ class _Product(Kernel):
             self._factor.multiply(rows, self._bias, self._activation, out.reshape(-1, width))
             return (out,)
         product = self._factor.multiply(rows, self._bias, self._activation)
-        more = max(0, self._axes - a.ndim)  # the addend may have more axes than the product
+        # The addend, or the constant, may have more axes than the data.
+        more = max(0, self._axes - a.ndim, self._leading - max(0, a.ndim - 2))
         product = product.reshape(*(1,) * more, *a.shape[:-1], width)
         if columns is not None:
             product = product[..., slice(*columns)]

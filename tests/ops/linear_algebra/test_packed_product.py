@@ -71,7 +71,9 @@ def test_an_addend_of_rows_is_left_to_its_layer(addend: tuple[int, ...]) -> None
     assert MatMul().prepare_fused([None, MATRIX], epilogue, Context()) is None
 
 
-@pytest.mark.parametrize("matrix", [MATRIX.astype(np.float64), MATRIX[:3, :4], MATRIX[None]])
+@pytest.mark.parametrize(
+    "matrix", [MATRIX.astype(np.float64), MATRIX[:3, :4], np.stack([MATRIX] * 2)]
+)
 def test_matrices_that_are_not_packed(matrix: np.ndarray) -> None:
     assert MatMul().prepare([None, matrix], Context()) is None
     assert MatMul().prepare([MATRIX, matrix], Context()) is None

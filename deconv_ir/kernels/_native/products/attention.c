@@ -106,7 +106,7 @@ static int take(struct attention *t, const Py_buffer *buffers, int64_t isa) {
     mixed->a.row = 1;
     mixed->out = out->buf;
     t->functions = row_functions_of(isa);
-    return take_kernels(scores, isa) && take_kernels(mixed, isa);
+    return take_kernels(scores, isa, ACC_F32) && take_kernels(mixed, isa, ACC_F32);
 }
 
 /* Set the mask, which has the shape of the scores. */

@@ -68,7 +68,7 @@ static int multiply_few(struct coded_product *p, int64_t most_threads) {
 static int multiply_many(const struct coded_product *p, const Py_buffer *rows, int64_t isa,
                          const struct epilogue *finish, int64_t threads) {
     struct product all = {.m = p->m, .k = p->matrix.k, .n = p->n, .bias = p->bias, .out = p->out};
-    if (!take_matrices(rows, &all.a) || !take_kernels(&all, isa)) return -1;
+    if (!take_matrices(rows, &all.a) || !take_kernels(&all, isa, ACC_F32)) return -1;
     all.coded = &p->matrix, all.decodes = p->functions, all.finish = finish;
     const int lanes = p->functions->lanes;
     for (int i = 0; i < MOST_DEPTH; i++)

@@ -63,7 +63,8 @@ PyObject *module_multiply_compressed(PyObject *module, PyObject *arguments) {
     struct product p = {0};
     struct compressed_matrix matrix = {0};
     float table[BYTE_CODES] = {0};
-    if (good && isa_available(f.isa) && take(&p, &matrix, table, buffers, &f) && take_kernels(&p, f.isa) &&
+    if (good && isa_available(f.isa) && take(&p, &matrix, table, buffers, &f) &&
+        take_kernels(&p, f.isa, ACC_F32) &&
         epilogue_take(&finish, f.isa, 1, f.activation, f.function)) {
         p.finish = f.activation ? &finish : NULL;
         p.compressed = &matrix;

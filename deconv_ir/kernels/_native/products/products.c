@@ -1,4 +1,4 @@
-/* Products of matrices, and of stacks of them, in f32, with the micro-kernels of direct sums.
+/* Products of matrices, and of stacks of them, in f32 or of bytes, with the micro-kernels of direct sums.
  *
  * The GEMM of a job, sums[M][N] = a[M][K] b[K][N]:
  *   M  rows of a, in groups of the micro-kernel's rows: packed [K][rows] for each job
@@ -50,7 +50,7 @@ void pack(const struct product *p, const float *in, int64_t step, int64_t line, 
     else if (step == 1)
         for (int64_t w = 0; w < width; w += lanes) {
             const int64_t count = least(lanes, width - w);
-            p->kernels->gather_channels(in + w * line, line, count, depth, p->places, gathered);
+            p->moves->gather_channels(in + w * line, line, count, depth, p->places, gathered);
             place_lines(gathered, lanes, count, depth, padded, out + w);
         }
     else
@@ -102,21 +102,47 @@ static void scale_all(float *all, int64_t count, float scale) {
     for (int64_t i = 0; i < count; i++) all[i] *= scale;
 }
 
+/* Replace terms of some rows, from element k on, by codes in `depth` elements; others of the last are 0. */
+static void quantize_rows(const struct product *p, const float *a, int64_t rows, int64_t k,
+                          int64_t depth, uint32_t *codes, int32_t *row_sums) {
+    const struct quantized_factor *q = p->quantized;
+    const int64_t terms = least(p->a.column * depth, q->terms - p->a.column * k);
+    const int64_t fours = divide_up(terms, 4);
+    for (int64_t r = 0; r < rows; r++, codes += depth) {
+        uint32_t *const bytes = codes + depth - fours;
+        bytes[fours - 1] = 0;
+        const int32_t sum = q->functions->quantize_row(&q->quantizer, a + r * p->a.row, terms,
+                                                       (int8_t *)bytes);
+        row_sums[r] = k == 0 ? sum : row_sums[r] + sum;
+        if (q->shorts) q->functions->extend(1, bytes, fours, codes, bytes);
+    }
+}
+
 /* Pack rows of a for the micro-kernels; those of a few groups are gathered at once. */
-static void pack_groups(const struct product *p, const float *a, int64_t rows, int64_t depth,
-                        struct pack_buffers to) {
-    const int64_t lanes = p->kernels->lanes, strip = lanes / p->kernels->rows * p->kernels->rows;
-    const int gathers = p->a.column == 1 && p->a.row != 1 && strip > 0;
+static void pack_groups(const struct product *p, const float *a, int64_t rows, int64_t k,
+                        int64_t depth, struct pack_buffers to) {
+    const int64_t lanes = p->kernels->lanes, most_rows = p->kernels->rows;
+    const int fits = lanes >= most_rows; /* vectors hold the rows of a micro-kernel */
+    const int64_t strip = most(lanes, most_rows) / most_rows * most_rows;
+    const int gathers = fits && (p->quantized || (p->a.column == 1 && p->a.row != 1));
+    const int64_t column = p->quantized ? 1 : p->a.column, row = p->quantized ? depth : p->a.row;
     for (int64_t r = 0; r < rows;) {
         const int group = group_rows(p->kernels, rows - r);
-        if (gathers) {
-            const int64_t first = r % strip;
+        const int64_t first = r % strip;
+        const float *strip_begin = a + (r - first) * p->a.row;
+        if (p->quantized) {
             if (first == 0)
-                p->kernels->gather_channels(a + r * p->a.row, p->a.row, least(strip, rows - r),
-                                            depth, p->places, to.gathered);
+                quantize_rows(p, strip_begin, least(strip, rows - r), k, depth,
+                              (uint32_t *)to.unpacked, to.row_sums + r);
+            strip_begin = to.unpacked;
+        }
+        if (gathers) {
+            if (first == 0)
+                p->moves->gather_channels(strip_begin, row, least(strip, rows - r), depth, p->places,
+                                          to.gathered);
             place_lines(to.gathered + first, lanes, group, depth, group, to.a + r * depth);
         } else
-            pack(p, a + r * p->a.row, p->a.column, p->a.row, depth, group, group, to.gathered,
+            pack(p, strip_begin + first * row, column, row, depth, group, group, to.gathered,
                  to.a + r * depth);
         r += group;
     }
@@ -131,20 +157,55 @@ static void fetch_part(const float *panel, int64_t elements, int64_t from, int64
         __builtin_prefetch(panel + i * line, 0, 2);
 }
 
+/* Complete the sums of codes of a block, and store their numbers. */
+static void finish_codes(const struct product *p, int rows, int columns, int64_t depth, int64_t at,
+                         const float *data, const float *weights, int begins,
+                         const int32_t *row_sums, float *out) {
+    const struct quantized_factor *q = p->quantized;
+    const int64_t lanes = p->kernels->lanes, whole = columns * lanes, width = least(whole, p->n - at);
+    uint32_t block[MAX_ROWS * MOST_PANEL * CACHE_LINE / sizeof(uint32_t)];
+    float last[MOST_PANEL * CACHE_LINE / sizeof(float)];
+    if (!begins && width < whole) memset(block, 0, sizeof block);
+    for (int r = 0; r < rows && !begins; r++)
+        memcpy(block + r * whole, out + r * p->step, (size_t)width * sizeof *out);
+    p->kernels->table[rows][columns](depth, p->offsets[columns], data, weights, block, whole, 1,
+                                     begins, NULL, NULL);
+    const struct column_dequantizer numbers = {q->columns.scales + at, q->columns.offsets + at,
+                                               q->columns.bases + at};
+    if (width == whole)
+        q->functions->dequantize_columns(&numbers, row_sums, rows, whole, block, out, p->step);
+    for (int r = 0; r < rows; r++) {
+        float *const row = out + r * p->step;
+        if (width < whole) {
+            q->functions->dequantize_columns(&numbers, row_sums + r, 1, whole, block + r * whole,
+                                             last, whole);
+            memcpy(row, last, (size_t)width * sizeof *row);
+        }
+        if (q->finish.activation != ACT_NONE) p->moves->activate(&q->finish, row, width);
+    }
+}
+
 /* Sum some rows, which are packed, in a panel of columns; `next`: the panel read next, or NULL. */
 static void sum_panel(const struct product *p, int64_t rows, int64_t k, int64_t panel,
-                      const float *data, const float *next, const float *a, float *out) {
+                      const float *data, const float *next, const struct pack_buffers *packed,
+                      float *out) {
     const int64_t lanes = p->kernels->lanes, depth = least(p->depth, p->k - k);
     const int64_t begin = panel_begin(p->vectors, p->panels, panel);
     const int columns = (int)(panel_begin(p->vectors, p->panels, panel + 1) - begin);
     const struct epilogue *const finish = k + depth == p->k ? p->finish : NULL;
     const float *const bias = p->bias && k == 0 ? p->bias + begin * lanes : NULL;
     const int begins = bias ? BEGINS_WITH_BIAS : k == 0;
+    const float *const a = packed->a;
     for (int64_t r = 0; r < rows;) {
         const int group = group_rows(p->kernels, rows - r);
         if (next) fetch_part(next, columns * lanes * depth, r, r + group, rows);
-        sum_block(p, group, columns, depth, data, a + r * depth, p->n - begin * lanes, begins,
-                  bias, finish, out + r * p->step + begin * lanes);
+        float *const to = out + r * p->step + begin * lanes;
+        if (p->quantized && k + depth == p->k)
+            finish_codes(p, group, columns, depth, begin * lanes, data, a + r * depth, begins,
+                         packed->row_sums + r, to);
+        else
+            sum_block(p, group, columns, depth, data, a + r * depth, p->n - begin * lanes, begins,
+                      bias, finish, to);
         r += group;
     }
 }
@@ -164,7 +225,7 @@ static void unpack_codes(const struct product *p, int64_t begin, int64_t vectors
         const int64_t first = (begin + v) * lanes, count = least(lanes, p->n - first);
         for (int64_t c = 0; c < count; c++)
             p->decodes->unpack(p->coded, first + c, k, k + depth, to.unpacked + c * depth);
-        p->kernels->gather_channels(to.unpacked, depth, count, depth, p->unpacked, to.gathered);
+        p->moves->gather_channels(to.unpacked, depth, count, depth, p->unpacked, to.gathered);
         place_lines(to.gathered, lanes, lanes, depth, vectors * lanes, to.b + v * lanes);
     }
 }
@@ -172,10 +233,15 @@ static void unpack_codes(const struct product *p, int64_t begin, int64_t vectors
 /* The terms of a panel from k on, unpacked in to.b if they are not packed. */
 static const float *panel_at(const struct product *p, const float *b, int64_t panel, int64_t k,
                              int64_t depth, struct pack_buffers to) {
-    if (p->packed) return packed_at(p, panel, k);
+    const struct quantized_factor *const q = p->quantized;
+    if (p->packed && !(q && q->shorts)) return packed_at(p, panel, k);
     const int64_t lanes = p->kernels->lanes, begin = panel_begin(p->vectors, p->panels, panel);
     const int64_t vectors = panel_begin(p->vectors, p->panels, panel + 1) - begin;
-    if (p->coded) unpack_codes(p, begin, vectors, k, depth, to);
+    if (q) {
+        const int64_t half = depth / 2 * vectors * lanes;
+        const uint32_t *bytes = (const uint32_t *)p->packed + (begin * p->k + k * vectors) * lanes / 2;
+        q->functions->extend(0, bytes, half, (uint32_t *)to.b, (uint32_t *)to.b + half);
+    } else if (p->coded) unpack_codes(p, begin, vectors, k, depth, to);
     else if (p->compressed)
         p->unpacks->unpack(p->compressed, begin * lanes, vectors, k, k + depth, to.b,
                            vectors * lanes);
@@ -187,12 +253,13 @@ void sum_panels(const struct product *p, const float *a, const float *b, int64_t
                 int64_t first_panel, int64_t last_panel, struct pack_buffers to, float *out) {
     for (int64_t k = 0; k < p->k; k += p->depth) {
         const int64_t depth = least(p->depth, p->k - k);
-        pack_groups(p, a + k * p->a.column, rows, depth, to);
+        pack_groups(p, a + k * p->a.column, rows, k, depth, to);
         for (int64_t panel = first_panel; panel < last_panel; panel++) {
             const float *const data = panel_at(p, b, panel, k, depth, to), *next = NULL;
-            if (p->packed && panel + 1 < last_panel) next = packed_at(p, panel + 1, k);
-            else if (p->packed && k + depth < p->k) next = packed_at(p, first_panel, k + depth);
-            sum_panel(p, rows, k, panel, data, next, to.a, out);
+            if (data == to.b) next = NULL;
+            else if (panel + 1 < last_panel) next = packed_at(p, panel + 1, k);
+            else if (k + depth < p->k) next = packed_at(p, first_panel, k + depth);
+            sum_panel(p, rows, k, panel, data, next, &to, out);
         }
     }
 }
@@ -200,15 +267,19 @@ void sum_panels(const struct product *p, const float *a, const float *b, int64_t
 int64_t count_packed(struct product *p, int64_t rows) {
     const int64_t depth = least(p->k, p->depth), widest = p->kernels->columns[p->kernels->rows];
     p->packed_a = rows * depth;
-    p->packed_b = p->packed ? 0 : depth * widest * p->kernels->lanes;
-    const int64_t vectors = depth * p->kernels->lanes * (p->coded ? 2 : 1);
+    const int as_packed = p->packed && !(p->quantized && p->quantized->shorts);
+    p->packed_b = as_packed ? 0 : depth * widest * p->kernels->lanes;
+    int64_t vectors = depth * p->kernels->lanes * (p->coded ? 2 : 1);
+    if (p->quantized) vectors += depth * most(p->kernels->lanes, p->kernels->rows) + rows;
     return (p->packed_a + p->packed_b + vectors) * (int64_t)sizeof(float);
 }
 
 struct pack_buffers places_at(const struct product *p, float *scratch) {
     float *const b = scratch + p->packed_a, *const gathered = b + p->packed_b;
     const int64_t depth = least(p->k, p->depth);
-    return (struct pack_buffers){scratch, b, gathered, gathered + depth * p->kernels->lanes};
+    float *const unpacked = gathered + depth * p->kernels->lanes;
+    void *const sums = unpacked + depth * most(p->kernels->lanes, p->kernels->rows);
+    return (struct pack_buffers){scratch, b, gathered, unpacked, sums};
 }
 
 /* The first row of a job: each has whole groups. */
@@ -291,9 +362,10 @@ void set_columns(struct product *p, int64_t n) {
     p->panels = divide_up(p->vectors, p->kernels->columns[p->kernels->rows]);
 }
 
-int take_kernels(struct product *p, int64_t isa) {
+int take_kernels(struct product *p, int64_t isa, enum accumulator accumulator) {
     if (!isa_available(isa)) return 0;
-    p->kernels = microkernels_for((enum isa)isa, ACC_F32);
+    p->kernels = microkernels_for((enum isa)isa, accumulator);
+    p->moves = microkernels_for((enum isa)isa, ACC_F32);
     p->scale = 1, p->depth = MOST_DEPTH;
     if (p->kernels->columns[p->kernels->rows] > MOST_PANEL) return 0;
     set_columns(p, p->n);
@@ -316,7 +388,7 @@ PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
     if (held == 1 && PyObject_GetBuffer(given[1], &buffers[1], PyBUF_CONTIG) == 0) held++;
     if (held == 2 && take_matrices(&buffers[0], &p.b) && buffers[0].ndim == 2) {
         p.k = buffers[0].shape[0], p.n = buffers[0].shape[1];
-        if (take_kernels(&p, f.isa) &&
+        if (take_kernels(&p, f.isa, ACC_F32) &&
             buffers[1].len >= p.k * p.vectors * p.kernels->lanes * (int64_t)sizeof(float)) {
             float gathered[MOST_DEPTH * CACHE_LINE / sizeof(float)];
             for (int64_t panel = 0; panel < p.panels; panel++) {
@@ -351,7 +423,7 @@ PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
         p.m = buffers[0].shape[p.stacked], p.n = buffers[0].shape[p.stacked + 1];
         p.out = buffers[1].buf;
         p.row_jobs = divide_up(p.m, MOST_DEPTH);
-        if (take_kernels(&p, f.isa)) {
+        if (take_kernels(&p, f.isa, ACC_F32)) {
             p.pieces = matrices * p.row_jobs;
             p.pieces_at_once = divide_up(COPIED_AT_ONCE, least(p.m, MOST_DEPTH) * p.n);
             failed = run_unlocked(copy_pieces, &p, divide_up(p.pieces, p.pieces_at_once),
@@ -384,7 +456,7 @@ PyObject *module_multiply(PyObject *module, PyObject *arguments) {
         p.stacked = axes - 2;
         p.m = a[axes - 2], p.k = a[axes - 1], p.n = out[axes - 1];
         p.out = buffers[2].buf;
-        int good = p.n > 0 && out[axes - 2] == p.m && take_kernels(&p, f.isa) &&
+        int good = p.n > 0 && out[axes - 2] == p.m && take_kernels(&p, f.isa, ACC_F32) &&
                    epilogue_take(&finish, f.isa, 1, f.activation, f.function);
         p.finish = f.activation ? &finish : NULL;
         for (int d = 0; d < p.stacked; d++) {

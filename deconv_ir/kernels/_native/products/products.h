@@ -5,6 +5,7 @@
 #include "python/call.h"
 #include "simd/codes.h"
 #include "simd/microkernels.h"
+#include "simd/quantized.h"
 
 #define MOST_STACKED 8
 #define MOST_ROWS 240  /* of a job: a multiple of the rows of all micro-kernels */
@@ -14,6 +15,7 @@
 #define FEW_ROWS 16
 #define FEW_ROWS_DEPTH 64
 #define MOST_PRODUCT_LANES (CACHE_LINE / (int)sizeof(float)) /* of any instruction set */
+#define MOST_QUANTIZED_TERMS 65793 /* products of 255 and 128 whose sum has 32 bits */
 /* For attention: bytes of the weights of a job, if it has at least LEAST_VECTORS vectors of
  * queries; and keys whose mask is copied at once. */
 #define MOST_WEIGHT_BYTES (1 << 20)
@@ -26,14 +28,27 @@ struct matrices {
     int64_t row, column, stack[MOST_STACKED];
 };
 
+/* Products of data that are quantised when they are packed, with weights of signed bytes, stored as code + 128:
+ * elements hold four terms, or two, those of even or of odd places.  sum of (data - 128) * (weight + 128) = sum of data * weight - 128 * sum of weights
+ * + 128 * sum of (data - 128). */
+struct quantized_factor {
+    const struct quantized_functions *functions;
+    struct quantizer quantizer; /* of the data */
+    struct column_dequantizer columns; /* its bases are 128 * sum of weights */
+    struct epilogue finish; /* of results in f32 */
+    int64_t terms;
+    int shorts; /* whether elements are extended when they are packed: ACC_SHORTS */
+};
+
 struct product {
-    const struct microkernels *kernels;
+    const struct microkernels *kernels, *moves; /* moves: of f32, which copy any elements of 4 bytes */
     struct matrices a, b;
     const float *packed; /* b, or NULL */
     const struct compressed_matrix *compressed; /* b, or NULL */
     const struct compressed_functions *unpacks;
     const struct coded_matrix *coded; /* b, or NULL */
     const struct coded_functions *decodes;
+    const struct quantized_factor *quantized; /* or NULL; b is packed, and a.column the terms of an element */
     const float *bias;   /* initial value of the sums of each row; or NULL */
     const struct epilogue *finish; /* of complete sums, or NULL */
     float *out, scale; /* scale: factor of a */
@@ -51,11 +66,12 @@ struct product {
 
 /* The buffers of a thread: packed `a` and `b`, a vector per term, and unpacked codes. */
 struct pack_buffers {
-    float *a, *b, *gathered, *unpacked; /* unpacked: columns of codes */
+    float *a, *b, *gathered, *unpacked; /* unpacked: columns of codes, or rows of quantised data */
+    int32_t *row_sums; /* of quantised data */
 };
 
 /* Set the fields that depend on the instruction set and on n.  Returns whether it can be used. */
-int take_kernels(struct product *p, int64_t isa);
+int take_kernels(struct product *p, int64_t isa, enum accumulator accumulator);
 
 /* Change the number of columns, for the same kernels. */
 void set_columns(struct product *p, int64_t n);
@@ -89,6 +105,7 @@ int run_product(struct product *p, int64_t threads);
 PyObject *module_pack_columns(PyObject *module, PyObject *arguments);
 PyObject *module_multiply_codes(PyObject *module, PyObject *arguments);
 PyObject *module_multiply_compressed(PyObject *module, PyObject *arguments);
+PyObject *module_multiply_quantized(PyObject *module, PyObject *arguments);
 PyObject *module_multiply(PyObject *module, PyObject *arguments);
 PyObject *module_copy_matrices(PyObject *module, PyObject *arguments);
 PyObject *module_attend(PyObject *module, PyObject *arguments);

@@ -15,10 +15,7 @@ struct quantizers {
 
 static inline struct quantizer quantizer_of(const struct quantizers *q, int64_t channel) {
     const double *range = q->ranges + (q->count > 1 ? 2 * channel : 0);
-    const double low = range[0], high = range[1], factor = (double)q->highest / (high - low);
-    const int near = levels_are_near(low, high, factor);
-    return (struct quantizer){(float)low, (float)high, low, factor, near ? TIE : -1,
-                              level_of_ends(low, high, factor)};
+    return quantizer_between(range[0], range[1], q->highest);
 }
 
 /* Whether ranges are those of a number of channels, and possible. */

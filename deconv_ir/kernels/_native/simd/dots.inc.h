@@ -1,15 +1,26 @@
 /* The micro-kernels of ACC_DOTS: sums of the products of four unsigned bytes of data with four signed
  * bytes of weights, exact in 32 bits.
  *
- * Included once for each instruction set, and again where an instruction sums products of bytes, which
- * then defines DOTS(x), x with a suffix of its own, and
+ * Included for each instruction set: for fours of bytes, with SHORTS for elements of two bytes that are extended
+ * to 16 bits, and again where an instruction sums products of bytes, which then defines DOTS(x), x with a suffix
+ * of its own, and
  *   SUM_DOTS(sum, data, weights)      for vectors of VECTOR_LANES_32
  *   SUM_ROW_DOTS(sum, data, weights)  for those of MAX_ROWS; default: several vectors
  */
 typedef uint32_t DOTS(rows) __attribute__((vector_size(MAX_ROWS * 4)));
 typedef uint32_t DOTS(lanes) __attribute__((vector_size(VECTOR_LANES_32 * 4)));
 
-#ifndef SUM_DOTS
+#ifdef SHORTS
+#define BLOCKS_ONLY
+typedef int32_t DOTS(signed_lanes) __attribute__((vector_size(VECTOR_LANES_32 * 4)));
+#ifdef MULTIPLY_PAIRS
+#define SUM_DOTS(sum, data, weights) ((sum) + MULTIPLY_PAIRS(data, weights))
+#else
+#define SUM_DOTS(sum, data, weights)                                                             \
+    ((sum) + ((data) & 0xffff) * (DOTS(lanes))((DOTS(signed_lanes))((weights) << 16) >> 16) +    \
+     ((data) >> 16) * (DOTS(lanes))((DOTS(signed_lanes))(weights) >> 16))
+#endif
+#elif !defined(SUM_DOTS)
 /* Products of 16 bits cannot be exact: 255 * -128 twice is beyond them. */
 #define SUM_BYTES(sum, data, weights, signed_vector)                                                \
     ((sum) + ((data) & 255) * (__typeof__(sum))((signed_vector)((weights) << 24) >> 24) +           \
@@ -34,6 +45,7 @@ static inline __attribute__((always_inline)) DOTS(lanes) DOTS(add_dots)(
     return (DOTS(lanes))SUM_DOTS(sum, data, weights);
 }
 
+#ifndef BLOCKS_ONLY
 static inline __attribute__((always_inline)) DOTS(rows) DOTS(add_row_dots)(
     DOTS(rows) sum, DOTS(rows) data, DOTS(rows) weights) {
 #ifdef SUM_ROW_DOTS
@@ -50,6 +62,7 @@ static inline __attribute__((always_inline)) DOTS(rows) DOTS(add_row_dots)(
     return sum;
 #endif
 }
+#endif
 
 #define ELEMENT uint32_t
 #define LANES VECTOR_LANES_32
@@ -61,4 +74,5 @@ static inline __attribute__((always_inline)) DOTS(rows) DOTS(add_row_dots)(
 #include "simd/microkernel.inc.h"
 #undef SUM_DOTS
 #undef SUM_ROW_DOTS
+#undef BLOCKS_ONLY
 #undef DOTS

@@ -121,6 +121,10 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 
 #define DOTS(x) JOIN(x, dots, SUFFIX)
 #include "simd/dots.inc.h"
+#define DOTS(x) JOIN(x, shorts, SUFFIX)
+#define SHORTS
+#include "simd/dots.inc.h"
+#undef SHORTS
 #include "simd/functions.inc.h"
 #include "simd/rows.inc.h"
 #include "simd/windows.inc.h"
@@ -150,6 +154,7 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
         [ACC_DOTS] = &kernels_dots_##suffix,                       \
         [ACC_PLAIN_DOTS] = &kernels_dots_##suffix,                 \
         [ACC_PAIRS] = KERNELS_PAIRS(suffix),                       \
+        [ACC_SHORTS] = &kernels_shorts_##suffix,                   \
     };                                                              \
     const struct transforms *const transforms_##suffix = &transforms_wino_##suffix;
 #define TABLE(suffix) TABLE_(suffix)

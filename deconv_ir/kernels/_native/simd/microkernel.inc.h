@@ -14,6 +14,7 @@
  *   IS_PAIRS        if elements of data and weights are not numbers of the type of the sums
  *   ADD_PRODUCT     adds the product of data and weights to a vector, and ADD_ROW_PRODUCT to one of
  *                   MAX_ROWS elements; default: of one element each
+ *   BLOCKS_ONLY     if nothing but micro-kernels is needed
  *   SHAPES          the micro-kernels: SHAPE(rows, columns) ...
  *   ROWS, COLUMNS   most rows, and the best number of vectors for each
  *
@@ -109,6 +110,7 @@ INLINE VEC NAME(relu)(VEC value) {
     return (VEC)((__typeof__(value < 0))value & ~(value < 0));
 }
 
+#ifndef BLOCKS_ONLY
 static void NAME(add)(const struct epilogue *e, const void *others_, void *row, int64_t count) {
     const ELEMENT *others = others_;
     ELEMENT *line = row;
@@ -124,6 +126,7 @@ static void NAME(add)(const struct epilogue *e, const void *others_, void *row, 
     }
     if (e->activation != ACT_NONE && !is_relu) NAME(activate)(e, row, count);
 }
+#endif
 
 /* Store a block of sums with their bias, the values `addend` bytes after it, and a ReLU. */
 INLINE void NAME(store_block)(const int rows, const int columns, const int is_relu, const int adds,
@@ -229,6 +232,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
 SHAPES
 #undef SHAPE
 
+#ifndef BLOCKS_ONLY
 /* At one position, vectors hold the rows, which are contiguous in the weights: the same sums. */
 typedef ELEMENT NAME(row_vec) __attribute__((vector_size(MAX_ROWS * sizeof(ELEMENT))));
 typedef ELEMENT NAME(loose_rows)
@@ -571,6 +575,7 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 #undef COPY_OUT
 
 #include "simd/depthwise.inc.h"
+#endif
 #if IS_FLOAT && LANES == VECTOR_LANES_32 && !defined(IS_PAIRS)
 #include "simd/transpose.inc.h"
 #include "simd/channel_vectors.inc.h"
@@ -586,6 +591,7 @@ static const struct microkernels NAME(kernels) = {
     .rows = ROWS,
     .columns = COLUMNS,
     SHAPES
+#ifndef BLOCKS_ONLY
     .sum_position = NAME(sum_position),
     .sum_taps = NAME(sum_taps),
     .sum_row_blocks = NAME(sum_row_blocks),
@@ -608,6 +614,7 @@ static const struct microkernels NAME(kernels) = {
     .add = NAME(add),
     .stream = stream,
     .copy_rows = copy_rows,
+#endif
 };
 #undef SHAPE
 

@@ -19,7 +19,8 @@
 
 _Static_assert(CACHE_LINE * MAX_ROWS <= BEYOND_WEIGHTS, "micro-kernels read beyond the weights");
 
-/* Types in which elements are multiplied and summed. */
+/* Types in which elements are multiplied and summed.  ACC_SHORTS: elements of two terms of 16 bits, unsigned
+ * bytes of data and signed ones of weights; only `table`. */
 enum accumulator {
     ACC_F32,
     ACC_F64,
@@ -28,6 +29,7 @@ enum accumulator {
     ACC_DOTS,
     ACC_PLAIN_DOTS,
     ACC_PAIRS,
+    ACC_SHORTS,
     ACCUMULATORS
 };
 

@@ -13,6 +13,14 @@ struct quantizer {
     double ends; /* level_of_ends() */
 };
 
+/* The quantizer of numbers from `low` to `high`, finite and in this order. */
+static inline struct quantizer quantizer_between(double low, double high, int64_t highest) {
+    const double factor = (double)highest / (high - low);
+    const int near = levels_are_near(low, high, factor);
+    return (struct quantizer){(float)low, (float)high, low, factor, near ? TIE : -1,
+                              level_of_ends(low, high, factor)};
+}
+
 /* The numbers of sums: sum * scale + offset, with offsets for each, or one.  Up to a vector of sums and offsets
  * is read beyond the ends. */
 struct dequantizer {
@@ -36,6 +44,12 @@ struct requantizer {
     /* The same in steps of the levels, and rounded; `zero` is the level of 0, which is added at once if numbers
      * are not bent.  Results further than `tie` from the nearest integer are computed again. */
     float step_scale, step_offset, step_slope, step_least, step_most, zero, tie;
+};
+
+/* The numbers of sums in vectors of columns: (sum + bases[i]) * scales[i] + offsets[i]. */
+struct column_dequantizer {
+    const double *scales, *offsets;
+    const int32_t *bases;
 };
 
 /* From two codes to one: number = low[0] + code * step[0] + low[1] + another * step[1], times `slope` if it
@@ -67,6 +81,14 @@ struct quantized_functions {
      * `out`; each has a quantizer. */
     void (*quantize)(const struct quantizer *q, const float *rows, int64_t step, int64_t channels,
                      int64_t count, uint32_t *out);
+    /* The codes of a row, as signed bytes: code - 128.  Returns their sum. */
+    int32_t (*quantize_row)(const struct quantizer *q, const float *row, int64_t count, int8_t *out);
+    /* Extend bytes, signed or not, to 16 bits: those of even and odd places; `odd` may be `in`. */
+    void (*extend)(int is_signed, const uint32_t *in, int64_t count, uint32_t *even, uint32_t *odd);
+    /* The numbers of rows of sums, in whole vectors, without 128 * row_sums. */
+    void (*dequantize_columns)(const struct column_dequantizer *d, const int32_t *row_sums,
+                               int64_t rows, int64_t columns, const uint32_t *sums, float *out,
+                               int64_t step);
     /* The numbers of sums. */
     void (*dequantize)(const struct dequantizer *d, int64_t count, const void *sums, float *out);
     /* The codes of sums.  Up to a vector of sums and offsets is read beyond the ends. */

@@ -130,6 +130,121 @@ static void NAME(quantize)(const struct quantizer *q, const float *rows, int64_t
     memcpy(out + whole, codes, (size_t)rest * sizeof *out);
 }
 
+typedef uint8_t NAME(bytes) __attribute__((vector_size(LANES)));
+typedef uint8_t NAME(all_bytes) __attribute__((vector_size(LANES * 4)));
+typedef int16_t NAME(shorts) __attribute__((vector_size(LANES * 4)));
+
+/* The lowest bytes of all lanes. */
+static inline __attribute__((always_inline)) NAME(bytes) NAME(lowest_bytes)(NAME(uints) v) {
+#if LANES == 4
+    return __builtin_shufflevector((NAME(all_bytes))v, (NAME(all_bytes))v, 0, 4, 8, 12);
+#elif LANES == 8
+    return __builtin_shufflevector((NAME(all_bytes))v, (NAME(all_bytes))v, 0, 4, 8, 12, 16, 20, 24,
+                                   28);
+#elif defined(__AVX512F__)
+    return (NAME(bytes))_mm512_cvtepi32_epi8((__m512i)v);
+#else
+    return __builtin_shufflevector((NAME(all_bytes))v, (NAME(all_bytes))v, 0, 4, 8, 12, 16, 20, 24,
+                                   28, 32, 36, 40, 44, 48, 52, 56, 60);
+#endif
+}
+
+/* The lowest byte of a level that is added to this is its code + 128, modulo 256. */
+#define ROUNDING_BYTE (ROUNDING_32 + 128)
+#define BITS_OF_ROUNDING_BYTE (0x4b400000 + 128)
+
+/* As quantize_vectors(), of neighbours.  Returns the sums of BITS_OF_ROUNDING_BYTE and the codes. */
+static inline __attribute__((always_inline)) NAME(uints) NAME(row_vectors)(
+    const int vectors, const struct quantizer *q, const float *row, int8_t *out) {
+    const NAME(vec) least = q->least - (NAME(vec)){0}, most = q->most - (NAME(vec)){0};
+    const NAME(vec) factor = (float)q->factor - (NAME(vec)){0};
+    const NAME(vec) begin = (float)-(q->low * q->factor) - (NAME(vec)){0};
+    const NAME(ints) tie = (NAME(ints))(q->tie - (NAME(vec)){0});
+    NAME(uints) bits[4], sum = {0};
+    NAME(ints) ties = {0};
+#pragma GCC unroll 4
+    for (int i = 0; i < vectors; i++) {
+        const NAME(vec) v = NAME(limited)((NAME(vec))*(const NAME(loose) *)(row + i * LANES), least,
+                                          most);
+        const NAME(vec) level = v * factor + begin, shifted = level + ROUNDING_BYTE;
+        const NAME(vec) rest = level - (shifted - ROUNDING_BYTE);
+        ties |= ((NAME(ints))rest & 0x7fffffff) > tie;
+        bits[i] = (NAME(uints))shifted;
+    }
+    const int exactly = NAME(has_any)(ties);
+#pragma GCC unroll 4
+    for (int i = 0; i < vectors; i++) {
+        if (exactly) {
+            const NAME(vec) v = (NAME(vec))*(const NAME(loose) *)(row + i * LANES);
+            bits[i] = (NAME(uints))NAME(codes)(q, NAME(limited)(v, least, most)) +
+                      BITS_OF_ROUNDING_BYTE;
+        }
+        sum += bits[i];
+        const NAME(bytes) bytes = NAME(lowest_bytes)(bits[i]);
+        memcpy(out + i * LANES, &bytes, LANES);
+    }
+    return sum;
+}
+
+static int32_t NAME(quantize_row)(const struct quantizer *q, const float *row, int64_t count,
+                                  int8_t *out) {
+    NAME(uints) sum = {0};
+    int64_t i = 0;
+    int32_t all = 0;
+    for (; i + 4 * LANES <= count; i += 4 * LANES) sum += NAME(row_vectors)(4, q, row + i, out + i);
+    for (; i + LANES <= count; i += LANES) sum += NAME(row_vectors)(1, q, row + i, out + i);
+    uint32_t whole = 0 - (BITS_OF_ROUNDING_BYTE + 128) * (uint32_t)i;
+    for (int j = 0; j < LANES; j++) whole += sum[j];
+    if (i < count) {
+        float last[LANES] = {0};
+        int8_t codes[LANES];
+        memcpy(last, row + i, (size_t)(count - i) * sizeof *last);
+        NAME(row_vectors)(1, q, last, codes);
+        memcpy(out + i, codes, (size_t)(count - i));
+        for (int64_t j = 0; j < count - i; j++) all += codes[j];
+    }
+    return (int32_t)whole + all;
+}
+
+static void NAME(extend)(int is_signed, const uint32_t *in, int64_t count, uint32_t *even,
+                         uint32_t *odd) {
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        const NAME(uints) v = (NAME(uints))*(const NAME(loose_ints) *)(const void *)(in + i);
+        NAME(uints) first = v & 0x00ff00ff, second = v >> 8 & 0x00ff00ff;
+        if (is_signed) {
+            first = (NAME(uints))((NAME(shorts))(first << 8) >> 8);
+            second = (NAME(uints))((NAME(shorts))v >> 8);
+        }
+        *(NAME(loose_ints) *)(void *)(even + i) = (NAME(ints))first;
+        *(NAME(loose_ints) *)(void *)(odd + i) = (NAME(ints))second;
+    }
+    if (i == count) return;
+    uint32_t last[LANES] = {0}, evens[LANES], odds[LANES];
+    memcpy(last, in + i, (size_t)(count - i) * sizeof *in);
+    NAME(extend)(is_signed, last, LANES, evens, odds);
+    memcpy(even + i, evens, (size_t)(count - i) * sizeof *even);
+    memcpy(odd + i, odds, (size_t)(count - i) * sizeof *odd);
+}
+
+static void NAME(dequantize_columns)(const struct column_dequantizer *d, const int32_t *row_sums,
+                                     int64_t rows, int64_t columns, const uint32_t *sums,
+                                     float *out, int64_t step) {
+    for (int64_t i = 0; i < columns; i += LANES) {
+        const NAME(uints) base = (NAME(uints))*(const NAME(loose_ints) *)(d->bases + i);
+        const NAME(wide) scale = (NAME(wide))*(const NAME(loose_wide) *)(d->scales + i);
+        const NAME(wide) offset = (NAME(wide))*(const NAME(loose_wide) *)(d->offsets + i);
+        for (int64_t r = 0; r < rows; r++) {
+            NAME(uints) sum =
+                (NAME(uints))*(const NAME(loose_ints) *)(const void *)(sums + r * columns + i);
+            sum += base - 128 * (uint32_t)row_sums[r];
+            const NAME(wide) value =
+                __builtin_convertvector((NAME(ints))sum, NAME(wide)) * scale + offset;
+            *(NAME(loose) *)(out + r * step + i) = __builtin_convertvector(value, NAME(vec));
+        }
+    }
+}
+
 static inline __attribute__((always_inline)) NAME(vec) NAME(dequantized)(
     const int has_offsets, const int adds, const struct dequantizer *d, const char *sums,
     const float *addend, int64_t i) {
@@ -407,10 +522,12 @@ static void NAME(pair)(const float *first, const float *second, int64_t count, u
 }
 
 const struct quantized_functions JOIN(functions, quantized, SUFFIX) = {
-    NAME(quantize), NAME(dequantize), NAME(requantize), NAME(add_codes),
-    NAME(add_numbers), NAME(pair)};
+    NAME(quantize), NAME(quantize_row), NAME(extend), NAME(dequantize_columns), NAME(dequantize),
+    NAME(requantize), NAME(add_codes), NAME(add_numbers), NAME(pair)};
 
 #undef ROUNDING
 #undef ROUNDING_32
+#undef ROUNDING_BYTE
+#undef BITS_OF_ROUNDING_BYTE
 #undef LANES
 #undef NAME

@@ -1,0 +1,59 @@
+/* Products of data that are quantised when they are packed with a matrix of codes, in integers. */
+#include "products/products.h"
+
+#include "simd/functions.h"
+
+#include <math.h>
+
+#define LEAST_EXTENDED 16 /* rows for which extended bytes are stored, without an instruction for products of four */
+
+/* Whether the buffers of a, b, numbers, bases and out fit each other, and a range is possible. */
+static int take(struct product *p, struct quantized_factor *q, const Py_buffer *b,
+                const struct multiply_quantized_fields *f) {
+    if (b[0].ndim != 2 || b[2].ndim != 2 || b[4].ndim != 2 || !take_matrices(&b[0], &p->a)) return 0;
+    if (p->a.column != 1 && b[0].shape[1] != 1) return 0;
+    p->m = b[0].shape[0], p->n = b[4].shape[1], q->terms = b[0].shape[1];
+    p->a.column = q->shorts ? 2 : 4, p->k = divide_up(q->terms, 4) * (q->shorts ? 2 : 1);
+    if (p->m < 1 || p->n < 1 || q->terms > MOST_QUANTIZED_TERMS) return 0;
+    const int64_t columns = b[2].shape[1];
+    q->columns = (struct column_dequantizer){b[2].buf, (const double *)b[2].buf + columns, b[3].buf};
+    p->packed = b[1].buf, p->out = b[4].buf;
+    return b[2].shape[0] == 2 && b[2].itemsize == 8 && b[3].itemsize == 4 &&
+           b[3].len == columns * 4 && columns >= round_up(p->n, MOST_PRODUCT_LANES) &&
+           b[1].len >= divide_up(q->terms, 4) * columns * 4 && b[4].shape[0] == p->m && b[4].itemsize == 4 &&
+           isfinite(f->data_low) && isfinite(f->data_high) && f->data_low < f->data_high && f->highest >= 1 &&
+           f->highest <= 255;
+}
+
+/* Whether no instruction sums products of four bytes. */
+static int is_plain(const struct multiply_quantized_fields *f) {
+    const enum isa isa = (enum isa)f->isa;
+    return f->plain || microkernels_for(isa, ACC_DOTS) == microkernels_for(isa, ACC_PLAIN_DOTS);
+}
+
+PyObject *module_multiply_quantized(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int failed = -1, good = 1;
+    PyObject *given[5];
+    struct multiply_quantized_fields f;
+    if (take_call(arguments, 5, given, &f, sizeof f)) return NULL;
+    Py_buffer buffers[5] = {0};
+    for (int i = 0; good && i < 5; i++)
+        good = !PyObject_GetBuffer(given[i], &buffers[i],
+                                   i == 0 ? PyBUF_STRIDED_RO : i == 4 ? PyBUF_CONTIG : PyBUF_CONTIG_RO);
+    struct product p = {0};
+    enum accumulator accumulator = ACC_DOTS;
+    struct quantized_factor factor = {.finish = EPILOGUE_OF(f)};
+    good = good && isa_available(f.isa);
+    if (good && buffers[0].ndim == 2 && is_plain(&f))
+        accumulator = buffers[0].shape[0] >= LEAST_EXTENDED ? ACC_SHORTS : ACC_PLAIN_DOTS;
+    factor.shorts = accumulator == ACC_SHORTS;
+    if (good && take(&p, &factor, buffers, &f) && take_kernels(&p, f.isa, accumulator) &&
+        epilogue_take(&factor.finish, f.isa, 1, f.activation, f.function)) {
+        factor.functions = BY_ISA((enum isa)f.isa, &functions_quantized);
+        factor.quantizer = quantizer_between(f.data_low, f.data_high, f.highest);
+        p.quantized = &factor;
+        failed = run_product(&p, threads_within(f.threads));
+    }
+    return release_all(failed, buffers, 5);
+}

@@ -1,0 +1,142 @@
+"""Matrix products whose data and weights are codes, summed in integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deconv_ir.ir.quantization import Levels
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.products import RightFactor, matmul, padded_columns
+from deconv_ir.kernels.quantized.codes import FOUR, in_numpy
+from deconv_ir.kernels.quantized.filter import (
+    NO_CODES,
+    SEVERAL_RANGES,
+    NoCodesError,
+    element_of_sums,
+    find_matrix_codes,
+    why_too_long,
+)
+from deconv_ir.kernels.runtime import interface
+from deconv_ir.kernels.runtime.cpu import current_machine, isa_number
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import get_threads
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.lazy_tensor import Constant
+
+_SHIFT = 128  # codes of weights are stored from 0 to 255
+
+
+def quantize_matrix(
+    matrix: Constant, scales: Array, levels: Levels, transposed: bool
+) -> QuantizedMatrix | str:
+    """Pack the codes of a matrix; a string says why this is not possible.
+
+    Parameters
+    ----------
+    matrix : ndarray or LazyTensor
+        ``[K, N]``, or ``[N, K]`` if it is `transposed`.
+    scales : ndarray
+        Broadcast to the matrix: its elements are multiples of these.
+    levels : Levels
+        Of the data.
+    """
+    outputs = 0 if transposed else 1
+    reason = why_too_long(matrix.shape[1 - outputs])
+    if reason is not None:
+        return reason
+    if not levels.is_single:
+        return SEVERAL_RANGES
+    try:
+        found = find_matrix_codes(matrix, scales, outputs)
+    except NoCodesError:
+        found = None
+    if found is None:
+        return NO_CODES
+    codes, of_columns = found
+    return QuantizedMatrix(codes.T if transposed else codes, of_columns, levels)
+
+
+class QuantizedMatrix(RightFactor):
+    """The right factor of products with data that are quantised when they are read.
+
+    Sums are exact; a result is evaluated in f64 with the bias, and rounded once.
+
+    Parameters
+    ----------
+    codes : ndarray
+        ``[K, N]``, int8; K is at most `MOST_TERMS`.
+    scales : ndarray
+        ``[N]``, f64: a weight is its code times the scale of its column.
+    levels : Levels
+        Of the data, one range for all.
+    """
+
+    precision = "i8"
+
+    def __init__(self, codes: Array, scales: Array, levels: Levels) -> None:
+        terms, columns = codes.shape
+        super().__init__((terms, columns))
+        self._levels = levels
+        self._scales = scales * levels.steps[0]
+        sums = codes.sum(axis=0, dtype=np.int64)
+        # Data at level 0 are `output_low`, not 0.
+        self._offsets = scales * levels.output_low[0] * sums
+        self._bases = np.zeros(0, np.int32)
+        module = compiled_module()
+        if module is None:
+            self._codes = codes.astype(element_of_sums(terms))
+            return
+        self._isa = isa_number()
+        elements = np.full((-(-terms // FOUR) * FOUR, columns), _SHIFT, np.uint8)
+        elements[:terms] = np.ascontiguousarray(codes).view(np.uint8) ^ _SHIFT
+        fours = np.ascontiguousarray(elements.reshape(-1, FOUR, columns).swapaxes(1, 2))
+        del elements
+        padded = padded_columns(columns)
+        self._codes = np.empty(len(fours) * padded, np.float32)
+        fields = interface.pack_columns_fields(isa=self._isa)
+        module.pack_columns(fours.view(np.float32)[..., 0], self._codes, fields)
+        self._bases = np.zeros(padded, np.int32)
+        self._bases[:columns] = _SHIFT * sums
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes, and of the numbers of columns."""
+        own = self._codes, self._scales, self._offsets, self._bases
+        return sum(int(array.nbytes) for array in own)
+
+    def multiplier(
+        self, bias: Array | None, activation: Activation, count: int
+    ) -> Callable[[Array, Array], object]:
+        """Return `multiply` of any rows."""
+        module, levels = compiled_module(), self._levels
+        offsets = self._offsets if bias is None else self._offsets + bias
+        if module is None:
+            return lambda rows, out: self._in_numpy(rows, offsets, activation, out)
+        numbers = np.zeros((2, len(self._bases)))
+        numbers[:, : self.shape[1]] = self._scales, offsets
+        run, codes, bases = module.multiply_quantized, self._codes, self._bases
+        fields = interface.multiply_quantized_fields(
+            isa=self._isa,
+            plain=not current_machine().has_dots,
+            data_low=levels.low[0],
+            data_high=levels.high[0],
+            highest=levels.number - 1,
+            **activation.fields(),
+            threads=get_threads(),
+        )
+
+        def multiply(rows: Array, out: Array) -> None:
+            rows = rows if rows.flags.c_contiguous else np.ascontiguousarray(rows)
+            run(rows, codes, numbers, bases, out, fields)
+
+        return multiply
+
+    def _in_numpy(self, rows: Array, offsets: Array, activation: Activation, out: Array) -> None:
+        codes = in_numpy(rows, self._levels, 0, self._codes.dtype)
+        sums = matmul(codes, self._codes).astype(np.float64)
+        out[...] = activation.apply((sums * self._scales + offsets).astype(np.float32))

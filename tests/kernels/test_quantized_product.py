@@ -1,0 +1,137 @@
+"""Products of codes are exact, for any extents, instruction set and number of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deconv_ir.ir.lazy_tensor import LazyTensor
+from deconv_ir.ir.quantization import Levels
+from deconv_ir.kernels.activation import Activation, ActivationType
+from deconv_ir.kernels.quantized.filter import MOST_TERMS
+from deconv_ir.kernels.quantized.product import QuantizedMatrix, quantize_matrix
+from deconv_ir.kernels.runtime.cpu import MACHINES
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import set_threads
+
+ISAS = compiled_module().isas() if compiled_module() else [""]
+# A machine of each set without the instruction for products of bytes.
+PLAIN = {"avx2": "zen3", "avx512": "skylake-x"}
+# Codes and numbers are the same.
+CODES = Levels(256, (0.0,), (255.0,), (0.0,), (255.0,))
+SIGNED = Levels(255, (-1.27,), (1.27,), (-1.27,), (1.27,))
+
+
+@pytest.fixture(params=[(isa, plain) for isa in ISAS for plain in (False, isa in PLAIN)])
+def isa(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    name, plain = request.param
+    if name:
+        monkeypatch.setenv("DECONV_IR_ISA", name)
+    if plain:
+        monkeypatch.setenv("DECONV_IR_MACHINE", PLAIN[name])
+        assert not MACHINES[PLAIN[name]].has_dots
+    return str(name)
+
+
+# No whole groups of rows, elements of terms, vectors of columns; several blocks of terms.
+EXTENTS = [
+    (1, 1, 1), (1, 2051, 70), (3, 64, 16), (15, 30, 129), (16, 33, 48), (67, 1025, 33),
+    (250, 514, 20), (7, 4096, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("extents", EXTENTS, ids=str)
+def test_sums_are_exact(isa: str, extents: tuple[int, int, int]) -> None:
+    m, k, n = extents
+    rng = np.random.default_rng(k)
+    set_threads(1 + m % 3)
+    data, weights = rng.integers(0, 256, (m, k)), rng.integers(-128, 128, (k, n))
+    matrix = QuantizedMatrix(weights.astype(np.int8), np.ones(n), CODES)
+    found = matrix.multiply(data.astype(np.float32))
+    assert np.array_equal(found, (data @ weights).astype(np.float32))
+
+
+@pytest.mark.parametrize("code", [-128, 127])
+@pytest.mark.parametrize("rows", [1, 20])
+def test_the_greatest_sums_have_32_bits(isa: str, code: int, rows: int) -> None:
+    """Pairs of 16 bits would overflow, sums of `MOST_TERMS` products just do not."""
+    weights = np.full((MOST_TERMS, 3), code, np.int8)
+    weights[:, 1] = 0
+    matrix = QuantizedMatrix(weights, np.ones(3), CODES)
+    found = matrix.multiply(np.full((rows, MOST_TERMS), 255, np.float32))
+    assert np.array_equal(found, np.float32([[255.0 * code * MOST_TERMS, 0] * 2] * rows)[:, :3])
+
+
+@pytest.mark.parametrize("kind", ["none", "relu", "clamp", "tanh"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_results_are_rounded_once_then_activated(isa: str, kind: str, threads: int) -> None:
+    set_threads(threads)
+    rng = np.random.default_rng(48)
+    activation = {
+        "none": Activation(),
+        "relu": Activation(ActivationType.RELU),
+        "clamp": Activation(ActivationType.CLAMP, low=-1.0, high=2.5),
+        "tanh": Activation(ActivationType.FUNCTION, function="tanh", in_numpy=np.tanh),
+    }[kind]
+    weights, scales = rng.integers(-127, 128, (100, 37)), rng.uniform(0.001, 0.01, 37)
+    bias = rng.standard_normal(37).astype(np.float32)
+    x = rng.standard_normal((2 * 130, 100)).astype(np.float32)[::2]
+    level = np.rint((np.clip(x.astype(float), -1.27, 1.27) + 1.27) / 2.54 * 254)
+    expected = (level / 100 - 1.27) @ (weights * scales) + bias
+    rounded = activation.apply(expected.astype(np.float32))
+    matrix = QuantizedMatrix(weights.astype(np.int8), scales, SIGNED)
+    found = matrix.multiply(x, bias, activation)
+    assert (found == rounded).mean() > 0.99 or kind == "tanh"
+    assert np.abs(found - rounded).max() <= 2 * np.spacing(np.float32(4))
+    # Rows do not depend on their number.
+    for first, count in ((0, 1), (3, 15), (100, 17)):
+        some = matrix.multiply(x[first : first + count], bias, activation)
+        assert np.array_equal(some, found[first : first + count])
+
+
+def test_numbers_that_are_not_finite(isa: str) -> None:
+    """Infinities are the ends of the range, and NaN the lower one."""
+    matrix = QuantizedMatrix(np.eye(40, dtype=np.int8), np.ones(40), CODES)
+    x = np.tile(np.array([np.inf, -np.inf, np.nan, 300, -3], np.float32), (30, 8))
+    assert np.array_equal(matrix.multiply(x), np.tile([255, 0, 0, 255, 0], (30, 8)))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_codes_are_found_in_parts(transposed: bool, lazy: bool) -> None:
+    rng = np.random.default_rng(3)
+    codes, scales = rng.integers(-128, 128, (70, 300)), rng.uniform(0.01, 0.02, (1, 300))
+    weights = (codes * scales).astype(np.float32)
+    if transposed:
+        weights, scales = np.ascontiguousarray(weights.T), scales.T
+    given: Any = weights
+    if lazy:
+        flat = weights.reshape(-1)
+        given = LazyTensor(weights.shape, flat.dtype, lambda i, j: flat[i:j], part_bytes=5000)
+    matrix = quantize_matrix(given, scales, CODES, transposed)
+    assert isinstance(matrix, QuantizedMatrix)
+    x = rng.integers(0, 256, (5, 70)).astype(np.float32)
+    expected = (x.astype(float) @ (codes * scales.reshape(1, -1))).astype(np.float32)
+    assert np.abs(matrix.multiply(x) - expected).max() <= np.spacing(np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("weights", "scales", "levels", "reason"),
+    [
+        (np.ones((MOST_TERMS + 1, 1)), 1.0, CODES, "sums of 65794 products of codes"),
+        (np.full((4, 4), 0.4), 1.0, CODES, "the weights have no 8-bit codes"),
+        (np.full((4, 4), 128.0), 1.0, CODES, "the weights have no 8-bit codes"),
+        (np.ones((4, 4)), np.linspace(1, 2, 4)[:, None], CODES, "no 8-bit codes with one scale"),
+        (np.ones((4, 4)), 0.0, CODES, "the weights have no 8-bit codes"),
+        (np.ones((4, 4)), 1.0, Levels(256, *((0.0, 1.0), (2.0, 3.0)) * 2), "several ranges"),
+    ],
+)
+def test_other_weights_are_refused_with_a_reason(
+    weights: Any, scales: Any, levels: Levels, reason: str
+) -> None:
+    given = np.broadcast_to(scales, weights.shape) if np.ndim(scales) else np.full((1, 1), scales)
+    found = quantize_matrix(weights.astype(np.float32), given, levels, transposed=False)
+    assert isinstance(found, str)
+    assert reason in found
