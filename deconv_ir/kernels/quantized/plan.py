@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 
-
 class PlannedCodes(ConvolutionKernel):
     """What plans need of a `QuantizedKernel`."""
 
