@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from deconv_ir.formats.openvino_xml.weights import Weights
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 17
 """Bytes that fit in the cache of a core."""
 
 
