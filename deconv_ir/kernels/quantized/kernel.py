@@ -62,16 +62,9 @@ def quantize_filter(
         Of the data.
     """
     problem = Problem.of_filter(weights.shape, strides, dilations, groups, forward=forward)
-    reason = why_too_long(problem.channels_in * problem.taps)
+    reason = _why_unsuited(problem, levels)
     if not weights.size or reason is not None:
         return reason
-    if problem.groups > 1 and problem.channels_in * groups_to_join(problem) < FOUR - 1:
-        return "its groups have few channels, which would leave most of a vector empty"
-    if not (
-        levels.is_single
-        or len(levels.low) == problem.groups == problem.channels_in * problem.groups
-    ):
-        return SEVERAL_RANGES
     try:
         found = find_codes(problem, weights, scales)
         if found is None:
@@ -87,6 +80,45 @@ def quantize_filter(
         )
     except NoCodesError:
         return NO_CODES
+
+
+def pack_integers(
+    codes: Array,
+    zero_point: int,
+    *,
+    signed: bool,
+    forward: bool,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+    scratch_bytes: int,
+) -> QuantizedKernel | None:
+    """Pack a filter of int8 for data of 8 bits, from which a zero point is subtracted.
+
+    Its plans compute `exact_sums`.  Returns None if it is not suited, or without a compiled kernel.
+    Layouts are as in `pack_filter`.
+    """
+    low, high = (-128.0, 127.0) if signed else (0.0, 255.0)
+    levels = Levels(256, (low,), (high,), (low - zero_point,), (high - zero_point,))
+    problem = Problem.of_filter(codes.shape, strides, dilations, groups, forward=forward)
+    if not codes.size or _why_unsuited(problem, levels) is not None:
+        return None
+    ones = np.ones(problem.groups * problem.channels_out)
+    made = QuantizedKernel(
+        problem, codes, ones, levels, None, Activation(), adds=False, scratch_bytes=scratch_bytes
+    )
+    return made if made.uses_dots else None
+
+
+def _why_unsuited(problem: Problem, levels: Levels) -> str | None:
+    """Return why sums of a problem are not computed in integers; None: they can be."""
+    reason = why_too_long(problem.channels_in * problem.taps)
+    if reason is not None:
+        return reason
+    if problem.groups > 1 and problem.channels_in * groups_to_join(problem) < FOUR - 1:
+        return "its groups have few channels, which would leave most of a vector empty"
+    own = len(levels.low) == problem.groups == problem.channels_in * problem.groups
+    return None if levels.is_single or own else SEVERAL_RANGES
 
 
 class QuantizedKernel(PlannedCodes):

@@ -193,6 +193,20 @@ class QuantizedPlan(ConvolutionPlan):
 
         return call
 
+    def exact_sums(self, data: Array) -> Array:
+        """Return the sums of the products of levels and codes, in f64.
+
+        They are exact if levels are integers.  The kernel has scales of 1, no activation, and sums
+        in C.
+        """
+        kernel = self._kernel
+        codes = empty(self._codes, np.dtype(np.uint32))
+        kernel.quantize(contiguous(data), codes)
+        sums = empty(self.shapes.output, np.dtype(np.uint32))
+        self._sums.compute(codes, sums, None)
+        found: Array = sums.view(np.int32) + self._whole_offsets()
+        return found
+
     def _in_numpy(self, data: Array, addend: Array | None) -> Array:
         kernel, element = self._kernel, self._kernel.sums.element
         ones = (None,) * kernel.problem.axes

@@ -6,16 +6,22 @@ sums of ``(src - zp) * (weights - zp)`` are exact, and scaled afterwards.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from deconv_ir.ir.dtypes import F32, ElementType
+from deconv_ir.ir.dtypes import F32, Array, ElementType
+from deconv_ir.ir.geometry import bounds
 from deconv_ir.ir.graph import Edge, Graph
+from deconv_ir.ir.lazy_tensor import whole
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
+from deconv_ir.ops.checks import product
+from deconv_ir.ops.convolution.base import AnyConvolution
+from deconv_ir.ops.convolution.dims import describe_requested
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
-from deconv_ir.ops.numeric import narrow
+from deconv_ir.ops.numeric import narrow, np
 from deconv_ir.ops.onednn.quantization import Dequantize, GroupedWeights, QuantizationType, Quantize
 
 _OUTPUT_LETTERS = {
@@ -26,13 +32,15 @@ _OUTPUT_LETTERS = {
 }
 """The letter of the output channels in layouts of weights."""
 _PRODUCT = "MatMul"
+_FEWEST_TERMS = 128
+"""Products of an output from which sums in 32 bits are faster, with their passes over tensors."""
 
 
 class OnIntegers(Operation):
     """An operation on two dequantized tensors, given the quantized ones.
 
-    Sums are exact below 2**53; the scales and the bias are applied in f64, and the
-    result is rounded once.
+    Sums are exact below 2**53: those of a convolution of 8-bit integers have 32 bits, others are of
+    f64.  The scales and the bias are applied in f64, and the result is rounded once.
 
     Attributes
     ----------
@@ -63,17 +71,17 @@ class OnIntegers(Operation):
         return self.operation.explain(inputs, context, output, axis)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Sum in f64, without Winograd, then scale."""
-        import numpy as np
-
+        """Sum bytes in 32 bits, or numbers in f64 without Winograd, then scale."""
         data, weights, *rest = inputs
-        levels = []
-        for array, how in ((data, self.data), (weights, self.weights)):
-            _, zps = how.parameters(array.shape)
-            levels.append(array.astype(np.float64) - zps)
-        exact = context._replace(accuracy=Accuracy.DIRECT)
         shape, bias = (rest, None) if self.operation.inputs[2:] == ("dst_shape",) else ([], rest)
-        (total,) = self._summed().execute([*levels, *shape], exact)
+        total = self._sums_of_bytes(data, weights, shape, context)
+        if total is None:
+            levels = []
+            for array, how in ((data, self.data), (weights, self.weights)):
+                _, zps = how.parameters(array.shape)
+                levels.append(array.astype(np.float64) - zps)
+            exact = context._replace(accuracy=Accuracy.DIRECT)
+            (total,) = self._summed().execute([*levels, *shape], exact)
         last = _channels_last(self.operation)
         scales = np.array(self.data.scales, np.float32).astype(np.float64)
         factors = scales * np.array(self.weights.scales, np.float32).astype(np.float64)
@@ -89,6 +97,73 @@ class OnIntegers(Operation):
             result += added if added.ndim > 1 else added.reshape(along)
         to = getattr(self.operation, "output_type", None) or self.element_type
         return (narrow(result, to.numpy()),)
+
+    def _sums_of_bytes(
+        self, data: Array, weights: Array, shape: Arrays, context: Context
+    ) -> Array | None:
+        """Return the sums of a convolution of 8-bit integers; None: they are others."""
+        from deconv_ir.kernels.quantized.kernel import pack_integers
+        from deconv_ir.kernels.quantized.plan import QuantizedPlan
+
+        last = _channels_last(self.operation)
+        if not data.size or data.dtype not in (np.uint8, np.int8):
+            return None
+        if weights.dtype not in (np.uint8, np.int8):
+            return None
+        _, zps = self.weights.parameters(weights.shape)
+        wide = weights.astype(np.int32) - np.asarray(zps).astype(np.int32)
+        codes = wide.astype(np.int8)
+        if not np.array_equal(codes, wide):
+            return None
+        found = self._convolution(data, codes, context)
+        if found is None:
+            return None
+        operation, data, codes = found
+        axes = operation.axes(data.ndim - 2)
+        steps = math.prod(axis.stride for axis in axes) if operation.transposed else 1
+        dims = operation.filter_dims(codes.shape)
+        if bounds(product(dims.inputs, *dims.kernel))[0] < _FEWEST_TERMS * steps:
+            return None
+        given = [describe_requested(array) for array in shape]
+        placed = operation.placement(data.shape, codes.shape, given, context)
+        assert placed is not None, "actual arrays have static shapes"
+        filter_ = whole(operation.canonical_filter(codes))
+        kernel = pack_integers(
+            np.ascontiguousarray(filter_),
+            self.data.zps[0] if self.data.zps else 0,
+            signed=data.dtype == np.int8,
+            forward=not operation.transposed,
+            strides=tuple(axis.stride for axis in axes),
+            dilations=tuple(axis.dilation for axis in axes),
+            groups=operation.groups_of(codes.shape),
+            scratch_bytes=context.scratch_bytes,
+        )
+        if kernel is None:
+            return None
+        by_channel = np.moveaxis(data, -1, 1) if operation.channels_last else data
+        numbers = by_channel.astype(np.float32, order="C")
+        plan = kernel.plan(numbers.shape, *placed)
+        if 0 in plan.shapes.output or not isinstance(plan, QuantizedPlan):
+            return None
+        total = plan.exact_sums(numbers)
+        return np.moveaxis(total, 1, -1) if last else total
+
+    def _convolution(
+        self, data: Array, weights: Array, context: Context
+    ) -> tuple[AnyConvolution, Array, Array] | None:
+        """Return the convolution with kernels, and its inputs; None: it has none."""
+        from deconv_ir.ops.onednn.windows import WindowedConvolution
+
+        operation = self._summed()
+        if isinstance(operation, AnyConvolution):
+            return operation, data, weights
+        if not isinstance(operation, WindowedConvolution):
+            return None
+        infos = [TensorInfo(array.shape, F32) for array in (data, weights)]
+        steps, _ = operation.build(infos, context)
+        made = [s.operation for s in steps.steps if isinstance(s.operation, AnyConvolution)]
+        by_channel = np.moveaxis(data, -1, 1) if operation.channels_last else data
+        return made[0], by_channel, operation.by_outputs(weights)
 
     def _summed(self) -> Operation:
         """Return the operation with the type of the sums."""

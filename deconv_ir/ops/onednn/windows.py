@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.expression import SemanticsDifference
@@ -24,6 +24,9 @@ from deconv_ir.ops.convolution.onednn import (
 )
 from deconv_ir.ops.onednn.decomposition import Composite, Decomposition, Ref, kind
 from deconv_ir.ops.pooling.pooling import Pooling
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
 _ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 
@@ -68,7 +71,9 @@ class OneDNNWindowed(ByChannel):
         }
 
 
-class _OneDNNWindowedConvolution(OneDNNWindowed, abc.ABC):
+class WindowedConvolution(OneDNNWindowed, abc.ABC):
+    """A convolution: layouts of its filter, groups."""
+
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
     groups: int = attribute(integer(1), 1)
 
@@ -99,6 +104,16 @@ class _OneDNNWindowedConvolution(OneDNNWindowed, abc.ABC):
                 rule="groups",
             )
         return steps.reshape(found, (self.groups, outputs // self.groups, inputs, *kernel))
+
+    def by_outputs(self, weights: Array) -> Array:
+        """Return an array laid out as `filter` does."""
+        rank, order = weights.ndim, self.filter_order
+        if order is not None:
+            axes = (rank + order[0], rank + order[1], *range(rank - 2))
+            weights = weights.transpose(axes)
+        if self.groups == 1:
+            return weights
+        return weights.reshape(self.groups, -1, *weights.shape[1:])
 
     def decompose(self, steps: Decomposition) -> Sequence[Ref]:
         """Convolve, and add the bias."""
@@ -131,7 +146,7 @@ def add_channels(steps: Decomposition, values: Ref, data: Ref, name: str) -> Ref
 
 
 @kind("Convolution", ("src", "weights", "bias"), 2)
-class OneDNNConvolution(_OneDNNWindowedConvolution):
+class OneDNNConvolution(WindowedConvolution):
     """Convolution of oneDNN Graph: layouts, groups, bias."""
 
     weights_format: WeightsFormat = attribute(choice(WeightsFormat, fold=False), WeightsFormat.XIO)
@@ -143,7 +158,7 @@ class OneDNNConvolution(_OneDNNWindowedConvolution):
 
 
 @kind("ConvTransposeBackwardData", ("diff_dst", "weights"))
-class ConvTransposeBackwardData(_OneDNNWindowedConvolution):
+class ConvTransposeBackwardData(WindowedConvolution):
     """Gradient of ConvTranspose with respect to its data: a convolution.
 
     The weights are those of the ConvTranspose, [I, O / groups, K...] (IOX) or

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
-from onednn_oracle import RNG, close, floats, run, scatter
+from onednn_oracle import RNG, close, floats, gather, run, scatter
 
 import deconv_ir
 from deconv_ir.formats.conversion import convert
 from deconv_ir.formats.openvino_xml import OPENVINO_XML
+from deconv_ir.kernels.quantized import plan
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.ops.onednn import integer
 
 
 def quantized_graph(
@@ -82,13 +85,17 @@ def quantized_graph(
 @pytest.mark.parametrize("source", ["u8", "s8"])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("per_channel", [False, True])
-def test_int8_patterns_sum_exact_integers(source: str, groups: int, per_channel: bool) -> None:
+@pytest.mark.parametrize("weights_zero", [-5, 0])
+def test_int8_patterns_sum_exact_integers(
+    monkeypatch: pytest.MonkeyPatch, source: str, groups: int, per_channel: bool, weights_zero: int
+) -> None:
     """Before Quantize: the exact rational number, rounded to f32 once."""
+    monkeypatch.setattr(integer, "_FEWEST_TERMS", 1)
     weights = [0.37, 0.11, 2.25, 0.013, 1.7, 0.6][: 6 // groups] if per_channel else [0.37]
     scales = [0.12, 1.0, 3.3, *weights]
     if per_channel and groups == 2:
         scales = [0.12, 1.0, 3.3, 0.37, 0.11, 2.25]
-    zps = [3, -5, 0, 100]
+    zps = [3, weights_zero, 0, 100]
     graph = quantized_graph(source, scales, zps, groups, added=False)
     low, high = (0, 256) if source == "u8" else (-128, 128)
     x = RNG.integers(low, high, (2, 4, 5, 5)).astype("u1" if source == "u8" else "i1")
@@ -110,6 +117,62 @@ def test_int8_patterns_sum_exact_integers(source: str, groups: int, per_channel:
         levels[at] = min(255, max(0, level))
     np.testing.assert_array_equal(found["4"], exact)
     np.testing.assert_array_equal(found["8"], levels)
+
+
+@pytest.mark.parametrize("kind", ["Convolution", "ConvTranspose"])
+@pytest.mark.parametrize("source", ["u8", "s8"])
+@pytest.mark.parametrize("last", [False, True], ids=["NCX", "NXC"])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("weights_zero", [0, 3])
+def test_bytes_are_summed_in_32_bits(
+    monkeypatch: pytest.MonkeyPatch, kind: str, source: str, last: bool, groups: int,
+    weights_zero: int,
+) -> None:  # fmt: skip
+    """In all layouts, with zero points and pads, by the kernels of quantised layers."""
+    sums: list[Any] = []
+    original = plan.QuantizedPlan.exact_sums
+
+    def watched(self: Any, data: Any) -> Any:
+        sums.append(original(self, data))
+        return sums[-1]
+
+    monkeypatch.setattr(plan.QuantizedPlan, "exact_sums", watched)
+    monkeypatch.setattr(integer, "_FEWEST_TERMS", 1)
+    forward = kind == "Convolution"
+    inputs, outputs, strides, extents = 10, 6, [2, 1], [4, 6]
+    low, high = (0, 256) if source == "u8" else (-128, 128)
+    data = RNG.integers(low, high, (2, inputs, *extents)).astype("u1" if low == 0 else "i1")
+    sides = (outputs, inputs // groups) if forward else (inputs, outputs // groups)
+    # With the zero point, codes have 8 bits.
+    weights = RNG.integers(-100, 101, (*sides, 3, 2)).astype("i1")
+    pads = [1, 0]
+    results = [(n + 1 - 3) // 2 + 1 if forward else 2 * (n - 1) + 3 - 1 for n in extents[:1]]
+    results.append(extents[1] - 1 if forward else extents[1] + 1)
+    compute = gather if forward else scatter
+    total = compute(
+        data.astype(float) - 7, weights.astype(float) - weights_zero, strides, pads, results,
+        [1, 1], groups=groups,
+    )  # fmt: skip
+    expected = (total / 4).astype(np.float32)
+    layout = {"data_format": "NCX", "weights_format": "OIX" if forward else "IOX"}
+    if last:
+        data, expected = (np.moveaxis(array, 1, -1) for array in (data, expected))
+        weights = np.ascontiguousarray(np.transpose(weights, (2, 3, 1, 0)))
+        layout = {"data_format": "NXC", "weights_format": "XIO" if forward else "XOI"}
+    one: dict[str, Any] = {"qtype": "per_tensor", "axis": 1, "scales": [0.5]}
+    x, w, y = (list(a.shape) for a in (data, weights, expected))
+    attributes: dict[str, Any] = {
+        "strides": strides, "pads_begin": pads, "pads_end": [0, 0], "dilations": [1, 1],
+        "groups": groups, **layout,
+    }  # fmt: skip
+    graph = [
+        op(0, "Dequantize", [tensor(0, x, source)], [tensor(1, x)], zps=[7], **one),
+        op(1, "Dequantize", [tensor(2, w, "s8")], [tensor(3, w)], zps=[weights_zero], **one),
+        op(2, kind, [tensor(1, x), tensor(3, w)], [tensor(4, y)], **attributes),
+    ]
+    (found,) = run(*graph, arrays=[data, weights])
+    np.testing.assert_array_equal(found, expected)
+    assert len(sums) == (1 if compiled_module() else 0)
 
 
 def test_the_pattern_with_a_residual_and_a_bias() -> None:
