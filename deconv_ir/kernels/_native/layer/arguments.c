@@ -93,7 +93,7 @@ static int results_fit(const Kernel *self, const struct dequantization *d, const
     /* Groups share no element. */
     const int apart = !d->is_coded || problem->groups == 1 || problem->channels_out % 4 == 0;
     const int64_t planes = d->is_coded ? divide_up(channels, 4) : channels;
-    return apart && d->channels == channels && problem->folded == 1 &&
+    return problem_has_codes(problem) && apart && d->channels == channels && problem->folded == 1 &&
            d->positions == product_of(run->output, AXES) && run->extent == run->output[2] &&
            bytes == product_of((int64_t[]){4, run->batch, planes, d->positions}, 4);
 }
@@ -132,14 +132,12 @@ int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                                   self->k.problem.channels_out / self->k.problem.folded,
                                   run->output[0], run->output[1], run->extent};
         const int64_t bytes = product_of(planes, 7);
-        good &= bytes >= 0 && problem_has_codes(&self->k.problem) == (results->by != NULL) &&
-                (results->by ? results_fit(self, results->by, run, result->len)
+        good &= bytes >= 0 && (results->by ? results_fit(self, results->by, run, result->len)
                                            : result->len == bytes);
         if (good && addend != Py_None) {
             good = !PyObject_GetBuffer(addend, added, PyBUF_CONTIG_RO);
-            const int takes = results->by ? !results->by->from_sums
-                                          : sums_are_f32(self->k.problem.element);
-            good = good && takes && buffer_has(added, bytes);
+            good = good && (results->by ? !results->by->from_sums : sums_are_f32(self->k.problem.element)) &&
+                   buffer_has(added, bytes);
             results->addend = added->buf;
         }
         results->out = result->buf;
