@@ -174,7 +174,10 @@ void run_depthwise(const struct direct_context *c, struct direct_tile *tile) {
     const struct input_block all = {0, 1, 1, 1, 0};
     const int64_t end = least(tile->group + t->groups, c->problem->groups);
     const int64_t zs = subs_along(&a[0]), ys = subs_along(&a[1]);
-    const int simple = is_simple(c), is_plain = !c->run->results && rows_are_plain(c->k, c->run, c->plan);
+    const int simple = is_simple(c);
+    /* Else rows of several channels are summed, or become results of codes. */
+    const int is_plain = c->problem->channels_out == 1 && !c->run->results &&
+                         rows_are_plain(c->k, c->run, c->plan);
     struct row_parts parts;
     struct plain_sub plain;
     if (simple) {
