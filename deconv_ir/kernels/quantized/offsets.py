@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 _CHUNK = 256  # columns in which the pattern of the strides repeats
+_FEW = 256  # equal columns that are stored one by one: several calls for a row take longer
 
 
 class SumOffsets(NamedTuple):
@@ -103,7 +104,7 @@ def _repeating(taps: Array, problem: Problem) -> tuple[Array, int, int, int]:
     edges = np.concatenate([[-1], breaks, [len(same)]])
     longest = int(np.argmax(np.diff(edges)))
     begin, end = int(edges[longest]) + 1, int(edges[longest + 1]) + period
-    if count <= period or end - begin <= 2 * _CHUNK:
+    if count <= period or end - begin <= (2 * _CHUNK if chunk > 1 else _FEW):
         return np.arange(count), count, 0, count
     columns = np.concatenate([np.arange(begin + chunk), np.arange(end, count)])
     return columns, begin, chunk, end

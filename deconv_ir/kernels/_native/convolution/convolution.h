@@ -47,7 +47,7 @@ struct problem {
     struct machine machine;
 };
 
-/* Whether data and weights are codes, whose sums `run.results` takes. */
+/* Whether data and weights are codes, whose sums are integers. */
 static inline int problem_has_codes(const struct problem *problem) {
     return problem->element == U8X4 || problem->element == U8X4_PLAIN;
 }
@@ -64,7 +64,7 @@ struct run {
      * positions before its first. */
     int64_t extent, crop;
     const struct addition *addition; /* or NULL; no plan depends on it */
-    const struct results *results;   /* of codes, the same; else NULL */
+    const struct results *results; /* what the sums of codes become, or NULL: integers; no plan depends on it */
     /* The algorithm is chosen for these extents: those of the whole layer, if the run is a tile. */
     struct {
         int64_t data[AXES], pads_begin[AXES], output[AXES];

@@ -48,7 +48,7 @@ static int is_within(const struct spans *spans, int64_t at) {
     return 0;
 }
 
-/* Fill the same of a channel, or of four channels of codes. */
+/* fill_channel() for four channels of a layer of codes. */
 static void fill_codes(const struct results_context *c, int64_t job) {
     const struct results *r = c->run->results;
     const int64_t *output = c->run->output, extent = c->run->extent;
