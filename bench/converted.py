@@ -1,6 +1,7 @@
 """Small networks of many kinds, made by torch with random weights and converted.
 
-They are those below, those of tests/peers/architectures.py, and those of published.py at full size.
+They are those below, those of tests/peers/architectures.py (--full: at the size used in practice),
+and those of published.py.
 
 python bench/converted.py out/converted
 python bench/verdicts.py out/converted
@@ -115,6 +116,31 @@ def gan() -> Network:
     acts = [nn.LeakyReLU(0.2), nn.ELU(), nn.SELU(), nn.Tanh()]
     pairs = [one for pair in zip(layers, acts, strict=True) for one in pair]
     return nn.Sequential(*pairs), (torch.randn(1, 32, 1, 1),)
+
+
+def separable(a: int, b: int, stride: int = 1) -> nn.Sequential:
+    """Return a depthwise convolution, then one of 1 x 1, each with normalisation and ReLU."""
+    return nn.Sequential(
+        nn.Conv2d(a, a, 3, stride, 1, groups=a), nn.BatchNorm2d(a), nn.ReLU(),
+        nn.Conv2d(a, b, 1), nn.BatchNorm2d(b), nn.ReLU(),
+    )  # fmt: skip
+
+
+def depthwise_decoder() -> Network:
+    """Return an encoder of separable convolutions and a decoder of depthwise deconvolutions."""
+    up = (
+        nn.Sequential(
+            nn.ConvTranspose2d(c, c, 4, 2, 1, groups=c), nn.BatchNorm2d(c), nn.ReLU(),
+            nn.Conv2d(c, c // 2, 1), nn.ReLU(),
+        )
+        for c in (256, 128, 64, 32)
+    )  # fmt: skip
+    return sequence(
+        nn.Conv2d(3, 32, 3, 2, 1), nn.ReLU(),
+        separable(32, 64, 2), separable(64, 128, 2), separable(128, 256, 2), separable(256, 256),
+        *up, nn.Conv2d(16, 3, 3, padding=1),
+        x=image(size=256),
+    )  # fmt: skip
 
 
 def detector() -> Network:
@@ -300,6 +326,7 @@ NETWORKS: dict[str, Callable[[], Network]] = {
         nn.Conv3d(1, 4, 3, padding=1), nn.BatchNorm3d(4), nn.ReLU(), nn.MaxPool3d(2),
         nn.ConvTranspose3d(4, 2, 3, 2, 1, output_padding=1), x=torch.randn(1, 1, 8, 12, 12),
     ),
+    "depthwise-decoder": depthwise_decoder,
     "cubic": lambda: sequence(
         conv(3, 6), nn.Upsample(scale_factor=1.7, mode="bicubic"), nn.Sigmoid(), conv(6, 3, 5),
         nn.Upsample(size=(40, 44), mode="bilinear", align_corners=True),
@@ -320,12 +347,13 @@ NETWORKS |= {n.name: functools.partial(made_of, n, full=False) for n in ARCHITEC
 NETWORKS |= {n.name: functools.partial(made_of, n, full=True) for n in PUBLISHED}
 
 
-def write(name: str, folder: Path) -> None:
+def write(name: str, folder: Path, *, full: bool = False) -> None:
     """Convert a network, and write its arrays."""
     import openvino
 
     torch.manual_seed(sum(map(ord, name)))
-    module, inputs = NETWORKS[name]()
+    small = {n.name: n for n in ARCHITECTURES}
+    module, inputs = made_of(small[name], full=True) if full and name in small else NETWORKS[name]()
     module.eval()
     with torch.no_grad():
         found = module(*inputs)
@@ -382,13 +410,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", choices=[*NETWORKS, "deep", []])
+    parser.add_argument("--full", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for name in options.names or NETWORKS:
         if name == "deep":
             write_deep(options.folder)
         else:
-            write(name, options.folder)
+            write(name, options.folder, full=options.full)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python bench/quantized.py ORIGINALS FOLDER [NAME ...] [--quantize] [--rounds N]
     python bench/quantized.py --layers [--rounds N]
 
-ORIGINALS has a folder for each network with its IR (bench/converted.py writes them).  With
---quantize, NNCF quantises them to FOLDER first, with random data: its default preset, 4 samples.
+ORIGINALS has NAME.xml for each network (bench/converted.py writes them).  With --quantize, NNCF
+quantises them to FOLDER/NAME/int8.xml first, with random data: its default preset, 4 samples.
 With --layers, the named layers of bench/cases.py and some products, whose data and weights are
 quantised.
 Interleaved in one process; medians.  Errors are the largest of the output's scale, against
@@ -145,7 +145,7 @@ def main() -> None:
         parser.error("name ORIGINALS and FOLDER, or pass --layers")
     rows = []
     for name in options.names or sorted(path.name for path in options.folder.iterdir()):
-        (original,) = (options.originals / name).glob("*.xml")
+        original = options.originals / f"{name}.xml"
         quantised = options.folder / name / "int8.xml"
         if options.quantize:
             quantize(original, quantised)
