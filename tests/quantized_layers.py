@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,36 @@ def fake_quantize(x: Any, low: Any, high: Any, levels: int = 256) -> Any:
     return np.where(
         x <= np.minimum(low, high), low, np.where(x > np.maximum(low, high), high, within)
     )
+
+
+def convolve(x: Any, w: Any, stride: int = 1, pad: int = 1) -> Any:
+    """Return Convolution-1 by loops over taps."""
+    x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    y, z = ((n - k) // stride + 1 for n, k in zip(x.shape[2:], w.shape[2:], strict=True))
+    out = np.zeros((x.shape[0], w.shape[0], y, z))
+    for i, j in itertools.product(*map(range, w.shape[2:])):
+        rows = x[:, :, i : i + stride * y : stride, j : j + stride * z : stride]
+        out += np.einsum("ncyx,oc->noyx", rows, w[:, :, i, j])
+    return out
+
+
+def deconvolve(x: Any, w: Any, stride: int = 2) -> Any:
+    """Return ConvolutionBackpropData-1 without pads, by loops over taps."""
+    extents = [(n - 1) * stride + k for n, k in zip(x.shape[2:], w.shape[2:], strict=True)]
+    out = np.zeros((x.shape[0], w.shape[1], *extents))
+    for i, j in itertools.product(*map(range, w.shape[2:])):
+        y, z = (n * stride for n in x.shape[2:])
+        out[:, :, i : i + y : stride, j : j + z : stride] += np.einsum(
+            "ncyx,co->noyx", x, w[:, :, i, j]
+        )
+    return out
+
+
+def nearly(result: Any, expected: Any) -> None:
+    """Require results that are rounded once; ties of two roundings are at most a unit apart."""
+    rounded = expected.astype(np.float32)
+    assert np.abs(result - rounded).max() <= np.spacing(np.abs(rounded).max())
+    assert (result == rounded).mean() > 0.99
 
 
 class Network:

@@ -193,6 +193,8 @@ def _memory(row: PlanRow) -> str:
     parts = []
     if row.algorithm is not None:
         parts.append(row.algorithm)
+    elif row.reason is not None:
+        parts.append(f"in f32: {row.reason}")
     if row.cycles is not None:
         parts.append(f"predicted {row.cycles / 1e6:.3g} Mcycles")
     if row.offset is not None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from deconv_ir.execute.joined import users_of
 from deconv_ir.execute.prepare import PreparedModel
+from deconv_ir.execute.quantized import KEEP_LEVELS
 from deconv_ir.ir.dtypes import F32, U32, Array
 from deconv_ir.ir.graph import Source, rewire
 from deconv_ir.ir.operation import Context, Infos, Kernel, Operation, TensorInfo
@@ -80,25 +81,6 @@ class MaxOfCodes(Operation):
             pool_codes(contiguous(inputs[0]), out, windows)
 
 
-class MovedCodes(Operation):
-    """A layer that moves elements along spatial axes, of codes."""
-
-    layer: Any = field()
-
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Move the bits, which are not numbers."""
-        import numpy as np
-
-        (found,) = self.layer.execute([inputs[0].view(np.float32), *inputs[1:]], context)
-        return (found.view(np.uint32),)
-
-    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count what the layer needs."""
-        given, found = (infos[0]._replace(element_type=F32) for infos in (inputs, outputs))
-        counted: int = self.layer.scratch((given, *inputs[1:]), (found,), context)
-        return counted
-
-
 class SumOfCodes(Operation):
     """Add, of codes: in f32, or, with an activation, as codes."""
 
@@ -117,7 +99,8 @@ class SumOfCodes(Operation):
 
         from deconv_ir.kernels.runtime.memory import empty
 
-        shape, dtype = inputs[0].shape, inputs[0].dtype
+        shape = np.broadcast_shapes(*(array.shape for array in inputs))
+        dtype = inputs[0].dtype
         if self.levels is None:
             shape, dtype = (shape[0], self.channels, *shape[2:]), np.dtype(np.float32)
         out = empty(shape, dtype)
@@ -126,11 +109,13 @@ class SumOfCodes(Operation):
 
     def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
         """Add."""
+        import numpy as np
+
         from deconv_ir.kernels.activation import Activation
         from deconv_ir.kernels.copies import contiguous
         from deconv_ir.kernels.quantized.codes import add_codes
 
-        first, second = map(contiguous, inputs)
+        first, second = map(contiguous, np.broadcast_arrays(*inputs))
         if out.size:
             activation = self.activation or Activation()
             add_codes(first, second, out, self.given, self.levels, activation)
@@ -167,23 +152,31 @@ def as_stored(prepared: PreparedModel, infos: Sequence[Infos]) -> Sequence[Infos
 
 
 def join_quantized(
-    prepared: PreparedModel, wanted: Sequence[Source], infos: Sequence[Infos], *, codes: bool
+    prepared: PreparedModel,
+    wanted: Sequence[Source],
+    infos: Sequence[Infos],
+    general: Sequence[Infos] | None,
 ) -> PreparedModel:
-    """Let kernels quantise their data, or read and write `codes`, and drop FakeQuantize layers.
+    """Let kernels quantise their data, or read and write codes, and drop FakeQuantize layers.
 
-    Without compiled code no tensor becomes codes.
+    `infos` are those of a run, `general` holds in every run; without it, or without compiled code,
+    no tensor becomes codes.
     """
     from deconv_ir.kernels.runtime.extension import compiled_module
 
-    codes = codes and compiled_module() is not None
-    return _Joining(prepared, wanted, infos).join(codes=codes)
+    as_codes = general is not None and compiled_module() is not None
+    return _Joining(prepared, wanted, infos, general or infos).join(codes=as_codes)
 
 
 class _Joining:
     def __init__(
-        self, prepared: PreparedModel, wanted: Sequence[Source], infos: Sequence[Infos]
+        self,
+        prepared: PreparedModel,
+        wanted: Sequence[Source],
+        infos: Sequence[Infos],
+        general: Sequence[Infos],
     ) -> None:
-        self.prepared, self.infos = prepared, infos
+        self.prepared, self.infos, self.general = prepared, infos, general
         self.layers = list(prepared.graph.layers)
         self.rows = [tuple(row) for row in prepared.graph.topology.sources]
         self.users = users_of(prepared)
@@ -195,8 +188,9 @@ class _Joining:
         self.reads: set[int] = set()
         self.writes: dict[int, Levels] = {}
         self.codes: set[Source] = set()
-        # The tensors that always have a multiple of four channels.
-        self.fours: set[Source | None] = set()
+        # Layer that moves codes -> its operation on them.
+        self.moved: dict[int, Operation] = {}
+        self.reasons = dict(prepared.reasons)
         self.first_only = set(prepared.first_only)
         self.sums: dict[int, _CodeSum] = {}
         # Tensor on levels -> the other terms of its sums.
@@ -238,18 +232,17 @@ class _Joining:
             kernels=self.kernels,
             codes=frozenset(self.codes),
             first_only=frozenset(self.first_only),
+            reasons=self.reasons,
         )
 
     def _as_codes(self) -> set[int]:
         """Return the quantisers all of whose users can read codes."""
         on = {index: levels.of_results for index, levels in self.levels.items()}
-        self._find_sums(on)
         for step in self.prepared.steps:
-            if self._makes_fours(step):
-                self.fours.add(self._made(step))
             levels = self._passed_levels(step, on)
             if levels is not None:
                 on[step] = levels
+        self._find_sums(on)
         coded = set(on)
         pending = list(coded)
         while pending:
@@ -257,59 +250,78 @@ class _Joining:
             if step in coded and not self._can_be_coded(step, coded, on):
                 coded.remove(step)
                 pending += [s[0] for s in self.rows[step] if s is not None]
-                pending += self.users.get((step, 0), ())
+                pending += self._users_of(step)
                 pending += self.in_sums.get(step, ())
         for step in coded:
-            self.codes.add((step, 0))
-            others = self.users.get((step, 0), set()) - coded - self.sums.keys()
-            self.reads.update(others)
-            if step not in self.levels and self.layers[step].type == "MaxPool":
+            self.codes.update(self._outputs(step))
+            self.reads.update(self._users_of(step) - coded - self.sums.keys())
+            if step in self.moved:
+                self.layers[step] = self.layers[step]._replace(operation=self.moved[step])
+            elif step not in self.levels:
                 self._pool_codes(step)
-            if step not in self.levels and self.layers[step].type == "Interpolate":
-                moved = MovedCodes(layer=self.layers[step].operation)
-                self.layers[step] = self.layers[step]._replace(operation=moved)
+        for step in on.keys() - coded - self.levels.keys():
+            self.moved.pop(step, None)
         self.on = on
         return coded
 
+    def _outputs(self, step: int) -> list[Source]:
+        """Return the tensors that a step computes."""
+        count = 1 if self.layers[step].type == "MaxPool" else len(self.infos[step])
+        return [(step, output) for output in range(count)]
+
+    def _users_of(self, step: int) -> set[int]:
+        return set().union(*(self.users.get(source, ()) for source in self._outputs(step)))
+
     def _passed_levels(self, step: int, on: dict[int, Levels]) -> Levels | None:
         """Return the levels on which a layer that can carry codes lies; None for others."""
-        layer, shape = self.layers[step], self.infos[step][0].shape if self.infos[step] else None
-        operation: Any = layer.operation
-        if shape is None:
+        kind, infos = self.layers[step].type, self.infos[step]
+        if kind not in KEEP_LEVELS or not all(is_static(info.shape) for info in infos):
             return None
-        rows = self._carried(step)
-        found = {None if s is None else on.get(s[0]) for s in rows}
+        found = {None if s is None else on.get(s[0]) for s in self._carried(step)}
         levels = found.pop() if len(found) == 1 else None
-        if layer.type == "Concat" and operation.axis % len(shape) == 1:
-            fits = levels is not None and levels.is_single
-            return levels if fits and self.fours.issuperset(self.rows[step]) else None
-        if layer.type == "MaxPool" and levels is not None and min(levels.steps) > 0:
+        if levels is None:
+            return None
+        if kind == "MaxPool":
             alone = (step, 1) not in self.users and (step, 1) not in self.wanted
-            return levels if alone and len(shape) <= _MOST_RANK else None
-        if layer.type == "Interpolate" and operation.only_moves:
-            infos = [self.infos[s[0]][s[1]] for s in self.rows[step] if s is not None]
-            axes = operation.target(infos, len(shape)).axes
-            # Sizes along the channels would be those of elements.
-            return levels if axes is not None and min(axes, default=2) > 1 else None
-        return None
+            short = len(static(infos[0].shape)) <= _MOST_RANK
+            return levels if alone and short and min(levels.steps) > 0 else None
+        if not levels.is_single or step in self.kernels:
+            return None
+        moved = self._on_fours(step, levels)
+        if moved is None:
+            self.reasons[step] = "it does not move channels by fours, as codes are stored"
+            return None
+        self.moved[step] = moved
+        return levels
+
+    def _on_fours(self, step: int, levels: Levels) -> Operation | None:
+        """Return the operation of a layer on codes; None: it would part channels."""
+
+        def element(number: float) -> int | None:
+            code = levels.code_of(number)
+            return None if code is None else code * 0x01010101
+
+        inputs = [self.general[s[0]][s[1]] for s in self.rows[step] if s is not None]
+        return self.layers[step].operation.on_fours(inputs, self.general[step], element)
 
     def _carried(self, step: int) -> tuple[Source | None, ...]:
         """Return the inputs of a layer whose elements its output has."""
-        return self.rows[step] if self.layers[step].type == "Concat" else self.rows[step][:1]
+        return self.rows[step][: KEEP_LEVELS[self.layers[step].type]]
 
     def _can_be_coded(self, step: int, coded: set[int], on: dict[int, Levels]) -> bool:
-        """Whether all users of a tensor can read it as codes, and its own data are codes."""
-        if (step, 0) in self.wanted:
-            return False
+        """Whether all users of a layer can read codes, and its own data are codes."""
         if step not in self.levels:
             rows = self._carried(step)
             if not all(source is not None and source[0] in coded for source in rows):
                 return False
-        users = self.users.get((step, 0), set())
         carriers = coded - self.levels.keys()
         return all(
-            user in carriers or self._adds(user, coded) or self._reads(user, (step, 0), on[step])
-            for user in users
+            source not in self.wanted
+            and all(
+                user in carriers or self._adds(user, coded) or self._reads(user, source, on[step])
+                for user in self.users.get(source, ())
+            )
+            for source in self._outputs(step)
         )
 
     def _find_sums(self, on: dict[int, Levels]) -> None:
@@ -325,13 +337,16 @@ class _Joining:
     def _sum_of(self, step: int, on: dict[int, Levels]) -> _CodeSum | None:
         """Return an addition as one of codes; None if it cannot be."""
         rows, shape = self.rows[step], self.infos[step][0].shape
-        inputs = tuple(s[0] for s in rows if s is not None and s[1] == 0 and s[0] in on)
-        if len(inputs) != 2 or len(rows) != 2 or step in self.kernels or shape is None:
+        terms = [s for s in rows if s is not None and s[0] in on]
+        if len(terms) != 2 or len(rows) != 2 or step in self.kernels or not is_static(shape):
             return None
-        same = all(self.infos[one][0].shape == shape for one in inputs)
-        single = all(on[one].is_single for one in inputs)
-        if not (same and is_static(shape) and single and len(shape) > 1):
+        # Other axes may be broadcast in some runs.
+        shapes = [self.general[s[0]][s[1]].shape or () for s in terms]
+        one, other = (shape[1:2] for shape in shapes)
+        same = one == other != () and is_static(one) and len(shapes[0]) == len(shapes[1])
+        if not (same and all(on[s[0]].is_single for s in terms)):
             return None
+        inputs = [s[0] for s in terms]
         found: dict[int, int | None] = {}
         for user in self.users.get((step, 0), ()):
             found[user] = None
@@ -393,17 +408,6 @@ class _Joining:
             if step in dropped:
                 self.users[source].discard(step)
         return set(quantizers)
-
-    def _makes_fours(self, step: int) -> bool:
-        """Whether the output of a layer always has a multiple of four channels."""
-        kind = self.layers[step].type
-        if kind in ("FakeQuantize", "MaxPool", "Interpolate", "Concat"):
-            return self.fours.issuperset(self._carried(step))
-        packed: Any = self.kernels.get(step)
-        kernel = getattr(packed, "kernel", None)
-        if kernel is None or packed.channels_last:
-            return False
-        return bool(kernel.problem.groups * kernel.problem.channels_out % 4 == 0)
 
     def _reads(self, user: int, source: Source, levels: Levels) -> bool:
         """Whether a kernel can read codes of some levels as its data."""

@@ -20,6 +20,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_layers
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Call, Context, Infos, TensorInfo
+from deconv_ir.ir.shapes import is_static
 from deconv_ir.kernels.runtime.idle import Idle, clear_idle
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.ops.values import actual
@@ -181,8 +182,20 @@ class Executor:
         if prepared.quantizes:
             from deconv_ir.execute.coded import join_quantized
 
-            prepared = join_quantized(prepared, self.wanted, infos, codes=self._add_tensors)
+            general = self._general(infos) if self._add_tensors else None
+            prepared = join_quantized(prepared, self.wanted, infos, general)
         return join_layers(prepared, self.wanted, infos)
+
+    def _general(self, infos: Sequence[Infos]) -> Sequence[Infos] | None:
+        """Return what holds in every run; None: that is not known."""
+        parameters = [i for i in self.order if self.graph.layers[i].type == "Parameter"]
+        declared = [self.graph.layers[i].outputs[0].shape for i in parameters]
+        if all(map(is_static, declared)):
+            return infos if declared == [infos[i][0].shape for i in parameters] else None
+        try:
+            return infer(self.graph, self.context).outputs
+        except DeconvError:
+            return None
 
     def run(
         self,

@@ -13,18 +13,18 @@ from deconv_ir.ir.operation import Infos
 from deconv_ir.ir.quantization import LayerQuantization, Levels
 from deconv_ir.ir.shapes import static
 
-# Types whose outputs consist of elements of some inputs: the first, or all.
-_KEEP_LEVELS = {
+KEEP_LEVELS = {
     **dict.fromkeys(
         (
             "MaxPool", "Reshape", "Squeeze", "Unsqueeze", "Split", "VariadicSplit", "StridedSlice",
             "Slice", "Transpose", "DepthToSpace", "SpaceToDepth", "ShuffleChannels", "Gather",
-            "Interpolate",
+            "Interpolate", "Pad",
         ),
         1,
     ),
     "Concat": None,
 }  # fmt: skip
+"""Types whose outputs have elements of some inputs, the first or all, or others on their levels."""
 _MOST_LEVELS = 256
 
 
@@ -105,7 +105,7 @@ class QuantizedLayers:
             if filter_ is None or filter_[0] not in self._levels:
                 return None
             return "the constant is its first input, not the second"
-        if self._graph.layers[data[0]].type not in ("FakeQuantize", *_KEEP_LEVELS):
+        if self._graph.layers[data[0]].type not in ("FakeQuantize", *KEEP_LEVELS):
             return None
         if data[0] not in self._levels:
             if self._graph.layers[data[0]].type != "FakeQuantize":
@@ -128,16 +128,28 @@ class QuantizedLayers:
             self.quantizers[index] = own
             # Values of a reversed output range have their codes in reverse.
             return own.of_results if min(own.steps) > 0 else None
-        if kind not in _KEEP_LEVELS:
+        if kind not in KEEP_LEVELS:
             return None
-        rows = self._sources[index][: _KEEP_LEVELS[kind]]
+        rows = self._sources[index][: KEEP_LEVELS[kind]]
         operation: Any = self._graph.layers[index].operation
         if kind == "MaxPool" and operation.rounding_type is not Rounding.FLOOR:
             return None  # windows without data are on no level
         if kind == "Interpolate" and not operation.only_moves:
             return None
         found = {None if s is None else self._levels.get(s[0]) for s in rows}
-        return found.pop() if len(found) == 1 else None
+        levels = found.pop() if len(found) == 1 else None
+        if levels is None or kind == "MaxPool":
+            return levels
+        if kind == "Pad" and operation.pad_mode.value == "constant":
+            value, number = (*self._sources[index], None)[3], 0.0
+            if value is not None and value[0] not in self._constant:
+                return None
+            if value is not None:
+                number = float(self._peek(value).reshape(-1)[0])
+            if levels.code_of(number) is None:
+                return None
+        # Those of each channel would have to be moved as well.
+        return levels if levels.is_single else None
 
     def _own_levels(self, index: int) -> Levels | None:
         """Return the levels of a FakeQuantize; None if they are others than one for a channel."""

@@ -243,6 +243,8 @@ Infos = Sequence[TensorInfo]
 Arrays = Sequence[Array]
 Operands = Sequence[int]
 """Values of an `Expression`."""
+ElementOf = Callable[[float], int | None]
+"""Returns the element that holds a number four times, as u32; None: no element does."""
 
 
 class Epilogue(NamedTuple):
@@ -494,6 +496,21 @@ class Operation(Record):
 
         The kernel quantises its data.  If that is not possible, returns the reason, or None if the
         layers cannot be fused.
+        """
+        return None
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: "ElementOf") -> "Operation | None":
+        """Return the operation for elements that hold four channels (axis 1) each.
+
+        It moves them, and takes the same inputs.  Returns None if elements are more than moved, or
+        their channels would be parted.
+
+        Parameters
+        ----------
+        inputs, outputs : sequence of TensorInfo
+            Tensors of single channels; what is known holds in every run.
+        element : ElementOf
+            For numbers that the operation adds.
         """
         return None
 

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from deconv_ir.ir.dtypes import Array
+
+# Distance of a number from a level, in steps, that changes no sum by a rounding error of f32.
+_SAME = 1e-7
+
+FOUR = 4
+"""Channels whose codes are in an element."""
+
+
+def fours(start: int, stop: int, channels: int) -> tuple[int, int] | None:
+    """Return the first and last element of channels; None if one holds others, too.
+
+    Examples
+    --------
+    >>> from deconv_ir.ir.quantization import fours
+    >>> fours(4, 10, 10), fours(4, 6, 10)
+    ((1, 3), None)
+    """
+    if start % FOUR or (stop % FOUR and stop != channels):
+        return None
+    return start // FOUR, -(-stop // FOUR)
 
 
 class Levels(NamedTuple):
@@ -42,6 +63,14 @@ class Levels(NamedTuple):
     def is_single(self) -> bool:
         """Whether all channels have the same levels."""
         return len(self.low) == 1
+
+    def code_of(self, number: float) -> int | None:
+        """Return the code of a level of all channels; None if a number is on none."""
+        if not self.is_single or not math.isfinite(number):
+            return None
+        place = (number - self.output_low[0]) / self.steps[0]
+        code = round(place)
+        return code if abs(place - code) <= _SAME and 0 <= code < self.number else None
 
     @property
     def of_results(self) -> Levels:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deconv_ir.ir.quantization import Levels
+from deconv_ir.ir.quantization import FOUR, Levels
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
@@ -17,9 +17,6 @@ from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
-
-FOUR = 4
-"""Codes in an element."""
 
 
 def coded_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

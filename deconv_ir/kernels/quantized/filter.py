@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
+from deconv_ir.ir.quantization import FOUR
 from deconv_ir.kernels.problem import Problem, one_by_channel
-from deconv_ir.kernels.quantized.codes import FOUR
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
-from deconv_ir.ir.quantization import Levels
+from deconv_ir.ir.quantization import FOUR, Levels
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, preferred_algorithm
 from deconv_ir.kernels.native import CompiledKernel, supports
 from deconv_ir.kernels.plan import ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
-from deconv_ir.kernels.quantized.codes import FOUR, quantize
+from deconv_ir.kernels.quantized.codes import quantize
 from deconv_ir.kernels.quantized.filter import (
     NO_CODES,
     SEVERAL_RANGES,

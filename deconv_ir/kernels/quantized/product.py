@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deconv_ir.ir.quantization import Levels
+from deconv_ir.ir.quantization import FOUR, Levels
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.products import RightFactor, matmul, padded_columns
-from deconv_ir.kernels.quantized.codes import FOUR, in_numpy
+from deconv_ir.kernels.quantized.codes import in_numpy
 from deconv_ir.kernels.quantized.filter import (
     NO_CODES,
     SEVERAL_RANGES,

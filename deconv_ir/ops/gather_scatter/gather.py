@@ -10,7 +10,16 @@ from deconv_ir.ir.boxes import Box, Boxes, LayerTile, as_slices, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Kernel, Operation, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    ElementOf,
+    Infos,
+    Kernel,
+    Operation,
+    TensorInfo,
+)
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
@@ -122,6 +131,12 @@ class Gather1(Operation):
         count = len(data.value)
         low = -count if self.negative else 0
         return tuple(data.value[i] if low <= i < count else ANY for i in picked)
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shape, axis = inputs[0].shape, known_integer(inputs[2], "axis")
+        if shape is None or axis is None:
+            return None
+        return self if normalize_axis(axis, len(shape)) > 1 else None
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), chosen = boxes, known_integer(inputs[2], "axis")

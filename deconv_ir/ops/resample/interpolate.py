@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
-from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import F32, Array
 from deconv_ir.ir.expression import SemanticsDifference
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    ElementOf,
+    Infos,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, is_symbolic, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
@@ -90,6 +99,13 @@ class _Interpolate(Operation, abc.ABC):
         """Whether all elements of the output are elements of the data."""
         padded = any(self.pads_begin) or any(self.pads_end)
         return self.settings(0).mode is Mode.NEAREST and not padded
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shape = inputs[0].shape
+        if shape is None or not self.only_moves:
+            return None
+        axes = self.target(inputs, len(shape)).axes
+        return None if axes is None or min(axes, default=2) < 2 else _MovedBits(layer=self)
 
     def pads(self, rank: int) -> list[tuple[int, int]]:
         """Return the pads of each axis; missing ones are 0."""
@@ -278,6 +294,22 @@ class _Interpolate(Operation, abc.ABC):
             return taken
         padded = [x + sum(pads) for x, pads in zip(data, self.pads(len(data)), strict=True)]
         return taken + element_count(padded) * int(inputs[0].element_type.numpy().itemsize)
+
+
+class _MovedBits(Operation):
+    """An Interpolate that moves elements of 32 bits."""
+
+    checks_values = False
+
+    layer: _Interpolate = field()
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        (found,) = self.layer.execute([inputs[0].view(np.float32), *inputs[1:]], context)
+        return (found.view(np.uint32),)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        given, found = (infos[0]._replace(element_type=F32) for infos in (inputs, outputs))
+        return self.layer.scratch((given, *inputs[1:]), (found,), context)
 
 
 class InterpolateTile(Operation):

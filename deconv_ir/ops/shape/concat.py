@@ -14,12 +14,14 @@ from deconv_ir.ir.operation import (
     Arrays,
     Call,
     Context,
+    ElementOf,
     Infos,
     LayerPlan,
     Operation,
     Sharing,
     TensorInfo,
 )
+from deconv_ir.ir.quantization import FOUR, fours
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.binding import Lists, OfLists, cut_along
@@ -35,7 +37,7 @@ from deconv_ir.ops.checks import (
     shape_misfit,
 )
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.tile_rules import parts_tile
+from deconv_ir.ops.tile_rules import StaticSlices, parts_tile
 from deconv_ir.ops.values import ANY, unknown_dims
 
 MAX_PARTS = 1 << 16
@@ -102,6 +104,17 @@ class Concat(Operation):
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return output.element_type is not None and output.element_type.kind != "string"
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shapes = [info.shape for info in inputs]
+        if any(shape is None for shape in shapes):
+            return None
+        known = [shape for shape in shapes if shape is not None]
+        if normalize_axis(self.axis, len(known[0])) != 1:
+            return self
+        # Channels that are not known are an Interval.
+        whole = (isinstance(shape[1], int) and shape[1] % FOUR == 0 for shape in known)
+        return self if all(whole) else None
 
     def distances(self, inputs: Infos, output: TensorInfo) -> tuple[int, ...]:
         shape = static(output.shape)
@@ -178,6 +191,22 @@ class _AnySplit(OfLists):
     """Parts of an array along an axis."""
 
     sharing = Sharing.PART
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shape, axis = inputs[0].shape, known_integer(inputs[1], "axis")
+        if shape is None or axis is None:
+            return None
+        if normalize_axis(axis, len(shape)) != 1:
+            return self
+        parts = [None if info.shape is None else info.shape[1] for info in outputs]
+        lengths = [part for part in parts if isinstance(part, int)]
+        if len(lengths) < len(parts):
+            return None
+        ends = list(itertools.accumulate(lengths, initial=0))
+        found = [fours(*span, ends[-1]) for span in itertools.pairwise(ends)]
+        every = (None, None, 1)
+        spans = tuple((every, (*span, 1)) for span in found if span is not None)
+        return StaticSlices(index=spans) if len(spans) == len(found) else None
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 from deconv_ir.errors import InputError, ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, sole, whole_box
 from deconv_ir.ir.geometry import UNKNOWN
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    ElementOf,
+    Infos,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation
 from deconv_ir.ops.binding import Lists, OfLists
@@ -354,6 +363,12 @@ class Transpose(OfLists):
             return None
         source = self.axes(order, len(data))[axis]
         return f"axis {source} of data {format_shape(data)}"
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shape, order = inputs[0].shape, known_integers(inputs[1])
+        if shape is None or order is None or len(shape) < 2:
+            return None
+        return self if self.axes(order, len(shape))[1] == 1 else None
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         order = self.axes(lists[0], len(shape))

@@ -11,7 +11,8 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, nearest_element, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds, interval
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, ElementOf, Infos, Operation, TensorInfo
+from deconv_ir.ir.quantization import FOUR
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, choice, operation
@@ -127,6 +128,28 @@ class Pad1(Operation):
         # With `clip`, NumPy does not copy `out`; all indices are valid.
         return lambda arrays, out: (arrays[0].reshape(-1).take(index, None, out, "clip"),)
 
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shape, pads = inputs[0].shape, known_lists(inputs[1:3])
+        if shape is None or pads is None or len(shape) < 2:
+            return None
+        begin, end = (of_axes[1] for of_axes in pads)
+        if begin or end:
+            channels = shape[1]
+            if self.pad_mode is not PadValues.CONSTANT or not isinstance(channels, int):
+                return None
+            if begin % FOUR or end % FOUR or (end and channels % FOUR):
+                return None
+            pads = [(one[0], one[1] // FOUR, *one[2:]) for one in pads]
+        if self.pad_mode is not PadValues.CONSTANT:
+            return self
+        number = 0.0
+        if len(inputs) > 3:
+            if inputs[3].reals is None or len(inputs[3].reals) != 1:
+                return None
+            number = inputs[3].reals[0]
+        value = element(number)
+        return None if value is None else _PadWith(pads=tuple(zip(*pads, strict=True)), value=value)
+
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return output.element_type is not None and output.element_type.kind != "string"
 
@@ -176,6 +199,28 @@ class Pad1(Operation):
         else:
             _, target = _kept(data.shape, out.shape, pads)
             _surround(data, target, out, lambda *at: _mirrored(self.pad_mode, target, *at))
+
+
+class _PadWith(Operation):
+    """Elements around an array, all with one value, or removed by negative pads."""
+
+    checks_values = False
+
+    pads: tuple[tuple[int, int], ...] = field()
+    value: int = field()
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return True
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        pairs = zip(inputs[0].shape, self.pads, strict=True)
+        out = np.empty([dim + begin + end for dim, (begin, end) in pairs], inputs[0].dtype)
+        self.execute_into(inputs, context, out)
+        return (out,)
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        kept, target = _kept(inputs[0].shape, out.shape, self.pads)
+        _surround(inputs[0][kept], target, out, lambda axis, begins, side: self.value)
 
 
 class PadTile(Operation):

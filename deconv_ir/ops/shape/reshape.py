@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from deconv_ir.errors import ShapeError
@@ -13,16 +14,33 @@ from deconv_ir.ir.operation import (
     Arrays,
     Call,
     Context,
+    ElementOf,
     Infos,
     LayerPlan,
     Operation,
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
+from deconv_ir.ir.quantization import FOUR
+from deconv_ir.ir.record import field
+from deconv_ir.ir.shapes import (
+    Shape,
+    element_count,
+    format_shape,
+    intersect_dims,
+    is_static,
+    static,
+)
 from deconv_ir.ops.base import attribute, boolean, operation, result_type
 from deconv_ir.ops.binding import known_lists, reshaped
-from deconv_ir.ops.checks import check_type, integers, misfit, product, unknown_shape
+from deconv_ir.ops.checks import (
+    check_type,
+    integers,
+    known_integers,
+    misfit,
+    product,
+    unknown_shape,
+)
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tile_rules import reshape_tile
@@ -121,6 +139,22 @@ class Reshape(Operation):
         asked = "a shape that is not known" if value is None else format_shape(value)
         return f"data {format_shape(inputs[0].shape)} reshaped to {asked}"
 
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        data, shape, target = inputs[0].shape, outputs[0].shape, known_integers(inputs[1])
+        if data is None or shape is None or target is None or min(len(data), len(shape)) < 2:
+            return None
+        channels = data[1]
+        if not isinstance(channels, int) or not channels or shape[1] != channels:
+            return None
+        # With the first axis, too, the elements of each channel are the same.
+        copied = target[0] == 0 and self.special_zero
+        behind = data[2:] if is_static(data[2:]) and is_static(shape[2:]) else None
+        same = behind is not None and math.prod(behind) == math.prod(static(shape[2:])) != 0
+        if not (copied or same or (isinstance(data[0], int) and data[0] == shape[0] != 0)):
+            return None
+        asked = (target[0], -(-channels // FOUR), *target[2:])
+        return _ReshapedTo(special_zero=self.special_zero, target=asked)
+
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Resolve the shape once, if it is known."""
         if known_lists(inputs[1:]) is None or not is_small(element_count(static(outputs[0].shape))):
@@ -163,6 +197,20 @@ class Reshape(Operation):
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
         data, target = inputs
         return data.reshape(*static(self.resolve(data.shape, integers(target.whole()))))
+
+
+class _ReshapedTo(Operation):
+    """A Reshape to a given shape."""
+
+    sharing = Sharing.WHOLE
+    checks_values = False
+
+    special_zero: bool = field()
+    target: tuple[int, ...] = field()
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        shape = Reshape(special_zero=self.special_zero).resolve(inputs[0].shape, self.target)
+        return (inputs[0].reshape(static(shape)),)
 
 
 class _ReshapePlan(LayerPlan):

@@ -9,10 +9,20 @@ from typing import Any, NamedTuple
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, sole
 from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    ElementOf,
+    Infos,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
+from deconv_ir.ir.quantization import fours
 from deconv_ir.ir.shapes import format_shape, is_symbolic, larger, smaller, static
 from deconv_ir.ops.base import attribute, flags, operation
-from deconv_ir.ops.binding import Lists, OfLists, indexed
+from deconv_ir.ops.binding import Lists, OfLists, indexed, known_lists
 from deconv_ir.ops.checks import (
     axis_count,
     check_lists,
@@ -20,7 +30,7 @@ from deconv_ir.ops.checks import (
     normalize_axes,
 )
 from deconv_ir.ops.checks import integers as elements
-from deconv_ir.ops.tile_rules import index_tile
+from deconv_ir.ops.tile_rules import StaticSlices, index_tile
 from deconv_ir.ops.values import ANY, ends
 
 _FAR = 2**62
@@ -125,6 +135,17 @@ def _too_many(count: int, rank: int) -> ShapeError:
     return ShapeError(message, expected=f"<= {rank}", actual=count, rule="slice")
 
 
+def channels_at(index: Sequence[Any]) -> int | None:
+    """Return where an index has axis 1 of the data, if that is axis 1 of the result; else None."""
+    axis = made = 0
+    for at, one in enumerate(index):
+        if axis == 1 and one is not None:
+            return at if made == 1 and isinstance(one, slice) else None
+        axis += one is not None
+        made += one is None or isinstance(one, slice)
+    return len(index) if axis == made <= 1 else None
+
+
 class _Sliced(OfLists, abc.ABC):
     """Part of an array, given by lists: `index` computes it from them and the shape."""
 
@@ -132,8 +153,35 @@ class _Sliced(OfLists, abc.ABC):
     sharing = Sharing.PART
 
     @abc.abstractmethod
-    def index(self, shape: tuple[int, ...], *lists: Sequence[int]) -> tuple[Any, ...]:
+    def index(self, shape: Sequence[Dim], *lists: Sequence[int]) -> tuple[Any, ...]:
         """Return the index of the array."""
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shape, lists = inputs[0].shape, known_lists(inputs[1:])
+        if shape is None or lists is None:
+            return None
+        # Only the rank and the channels are looked at.
+        index = list(self.index(shape, *lists))
+        at = channels_at(index)
+        if at is None:
+            return None
+        if at < len(index):
+            channels = shape[1]
+            if not isinstance(channels, int):
+                return self if index[at] in (slice(None), slice(None, None, 1)) else None
+            start, stop, step = index[at].indices(channels)
+            span = fours(start, max(start, stop), channels) if step == 1 else None
+            if span is None:
+                return None
+            index[at] = slice(*span)
+        return StaticSlices(
+            index=(
+                tuple(
+                    (one.start, one.stop, one.step or 1) if isinstance(one, slice) else one
+                    for one in index
+                ),
+            )
+        )
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return indexed(self.index(shape, *lists))
@@ -197,7 +245,7 @@ class Slice(_Sliced):
             raise _too_many(count, rank)
         return tuple(range(count))
 
-    def index(self, shape: tuple[int, ...], *lists: Sequence[int]) -> tuple[Any, ...]:
+    def index(self, shape: Sequence[Dim], *lists: Sequence[int]) -> tuple[Any, ...]:
         start, stop, step, *axes = lists
         index = [slice(None)] * len(shape)
         chosen = normalize_axes(axes[0] if axes else range(len(start)), len(shape))
@@ -308,7 +356,7 @@ class StridedSlice(_Sliced):
             value = _item_value(data.value, items)
         return (TensorInfo(tuple(dims), data.element_type, value),)
 
-    def index(self, shape: tuple[int, ...], *lists: Sequence[int]) -> tuple[Any, ...]:
+    def index(self, shape: Sequence[Dim], *lists: Sequence[int]) -> tuple[Any, ...]:
         begin, end, *stride = lists
         index: list[Any] = []
         axis = 0

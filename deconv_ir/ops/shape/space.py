@@ -10,7 +10,8 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds, interval
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, ElementOf, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.quantization import FOUR
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import (
@@ -49,6 +50,12 @@ def divided(dim: Dim, divisor: int, what: str) -> Dim:
     return interval(-(-low // divisor), None if high is None else high // divisor)
 
 
+def _are_whole(info: TensorInfo) -> bool:
+    """Whether the channels of a tensor are a multiple of four in every run."""
+    channels = None if info.shape is None else info.shape[1]
+    return isinstance(channels, int) and channels % FOUR == 0
+
+
 class _Reordered(Operation, abc.ABC):
     """The elements of an array in another order."""
 
@@ -78,6 +85,13 @@ class _BlockReordering(_Reordered):
 
     block_size: int = attribute(integer(1), 1)
     mode: BlockMode = attribute(choice(BlockMode))
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        if self.block_size == 1:
+            return self
+        # Those of a block stay together; with depth_first, they are apart.
+        together = self.mode is BlockMode.BLOCKS_FIRST
+        return self if together and all(map(_are_whole, (*inputs, *outputs))) else None
 
     @abc.abstractmethod
     def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
@@ -179,6 +193,12 @@ class ShuffleChannels(_Reordered):
             axis = normalize_axis(self.axis, len(data.shape))
             divided(data.shape[axis], self.group, f"axis {axis}")
         return (TensorInfo(data.shape, data.element_type),)
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shape = inputs[0].shape
+        if shape is None or normalize_axis(self.axis, len(shape)) == 1:
+            return None
+        return self
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         axis = normalize_axis(self.axis, len(static(inputs[0].shape)))

@@ -5,7 +5,16 @@ from __future__ import annotations
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    ElementOf,
+    Infos,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import (
     Shape,
     format_shape,
@@ -23,7 +32,7 @@ from deconv_ir.ops.checks import (
     known_integers,
     normalize_axis,
 )
-from deconv_ir.ops.tile_rules import reshape_tile
+from deconv_ir.ops.tile_rules import StaticSlices, reshape_tile
 from deconv_ir.ops.values import unknown_dims
 
 
@@ -69,6 +78,17 @@ class Squeeze1(OfLists):
             if self.allow_axis_skip and shape[axis] != 1:
                 return None
         return tuple(d for axis, d in enumerate(shape) if axis not in taken)
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shape, axes = inputs[0].shape, known_integers(inputs[1]) if len(inputs) > 1 else ()
+        if shape is None or axes is None or len(shape) < 2:
+            return None
+        if axes:
+            return self if min(normalize_axis(a, len(shape), "axes") for a in axes) > 1 else None
+        # An element may hold all channels.
+        if not is_static(shape) or 1 in shape[:2]:
+            return None
+        return StaticSlices(index=(tuple(0 if d == 1 else (None, None, 1) for d in shape),))
 
     @staticmethod
     def _open(shape: tuple[Dim, ...]) -> Shape:
@@ -132,6 +152,13 @@ class Unsqueeze(OfLists):
             raise ShapeError(f"axes {shown} has an axis twice", actual=shown, rule="axis")
         rest = iter(shape)
         return tuple(1 if axis in taken else next(rest) for axis in range(rank))
+
+    def on_fours(self, inputs: Infos, outputs: Infos, element: ElementOf) -> Operation | None:
+        shape, axes = inputs[0].shape, known_integers(inputs[1])
+        if shape is None or axes is None or len(shape) < 2:
+            return None
+        rank = len(shape) + len(set(axes))
+        return self if min((normalize_axis(a, rank, "axes") for a in axes), default=2) > 1 else None
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return reshaped(outputs[0])
