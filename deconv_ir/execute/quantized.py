@@ -105,18 +105,40 @@ class QuantizedLayers:
             if filter_ is None or filter_[0] not in self._levels:
                 return None
             return "the constant is its first input, not the second"
-        if self._graph.layers[data[0]].type not in ("FakeQuantize", *KEEP_LEVELS):
-            return None
         if data[0] not in self._levels:
-            if self._graph.layers[data[0]].type != "FakeQuantize":
-                return None
-            operation: Any = self._graph.layers[data[0]].operation
-            if operation.levels > _MOST_LEVELS:
-                return f"the data have {operation.levels} levels, more than {_MOST_LEVELS}"
-            return "the ranges of the data are not constant numbers in order, one or for channels"
+            if self._graph.layers[data[0]].type == "FakeQuantize":
+                return self._why_no_levels(data[0])
+            return self._why_not_quantized(data[0], filter_)
         if filter_ is None or filter_[0] not in self._constant:
             return "both inputs are computed: the weights are not constant"
+        if self._scales_of(filter_) is None and self._before_moves(filter_)[0] is not None:
+            return "the weights have several scales for an output channel"
         return "the weights are not quantised: neither FakeQuantize nor integers with a scale"
+
+    def _why_no_levels(self, index: int) -> str:
+        """Return why the results of a FakeQuantize are not on levels."""
+        operation: Any = self._graph.layers[index].operation
+        if operation.levels > _MOST_LEVELS:
+            return f"the data have {operation.levels} levels, more than {_MOST_LEVELS}"
+        element_type = self._infos[index][0].element_type
+        if element_type is not None and element_type.name != "f32":
+            return f"the data are {element_type.name}, not f32"
+        return "the ranges of the data are not constant numbers in order, one or for channels"
+
+    def _why_not_quantized(self, before: int, filter_: Source | None) -> str | None:
+        """Return why data from another layer than FakeQuantize are not on levels.
+
+        Returns None if neither they nor the weights were meant to be.
+        """
+        kind = self._graph.layers[before].type
+        carried = self._sources[before][: KEEP_LEVELS[kind]] if kind in KEEP_LEVELS else ()
+        if any(source is not None and source[0] in self._levels for source in carried):
+            if kind == "Concat":
+                return "the data come from a Concat of tensors on different levels"
+            return f"the data come from {kind}, whose results are not on the levels of its data"
+        if filter_ is None or filter_[0] not in self._constant or self._scales_of(filter_) is None:
+            return None
+        return f"the data are not quantised: they come from {kind}"
 
     def _levels_of(self, index: int) -> Levels | None:
         """Return the levels on which the outputs of a layer lie."""
@@ -157,13 +179,16 @@ class QuantizedLayers:
         rows, shape = self._sources[index], self._infos[index][0].shape
         if operation.levels > _MOST_LEVELS or not self._is_f32((index, 0)) or shape is None:
             return None
+        if operation.realigns:
+            return None
         ends: list[Array] = []
         for source in rows[1:]:
             if source is None or source[0] not in self._constant:
                 return None
             array = self._peek(source)
             by_axis = (1,) * (len(shape) - array.ndim) + array.shape
-            if array.ndim > len(shape) or array.size != max(by_axis[1:2], default=1):
+            channels = max(by_axis[1:2], default=1)
+            if array.ndim > len(shape) or array.size != channels or not channels:
                 return None
             ends.append(array.reshape(-1).astype(float))
         count = max(end.size for end in ends)
@@ -183,27 +208,36 @@ class QuantizedLayers:
 
     def _scales_of(self, source: Source) -> Array | None:
         """Return numbers, broadcast to a constant, of which its elements are multiples."""
+        scales, moved = self._before_moves(source)
+        for after in reversed(moved):
+            turns = self._graph.layers[after[0]].type == "Transpose"
+            scales = (self._turned if turns else self._reshaped)(scales, after)
+        return scales
+
+    def _before_moves(self, source: Source) -> tuple[Array | None, list[Source]]:
+        """Return the scales of the constant whose elements are moved, and the moves, last first."""
         moved: list[Source] = []
         while self._graph.layers[source[0]].type in ("Reshape", "Transpose"):
             moved.append(source)
             before = self._sources[source[0]][0]
             assert before is not None, "it has data"
             source = before
-        scales = self._scales_before(source)
-        for after in reversed(moved):
-            turns = self._graph.layers[after[0]].type == "Transpose"
-            scales = (self._turned if turns else self._reshaped)(scales, after)
-        return scales
+        return self._scales_before(source), moved
 
     def _scales_before(self, source: Source) -> Array | None:
-        """Return the scales of a Multiply or FakeQuantize."""
+        """Return the scales of a Multiply or FakeQuantize; 1 for integers without one."""
+        import numpy as np
+
         layer, rows = self._graph.layers[source[0]], self._sources[source[0]]
         operation: Any = layer.operation
         if operation.is_product:
             for codes, scale in (rows, rows[::-1]):
                 if codes is not None and scale is not None and self._is_integral(codes):
                     return self._aligned(self._peek(scale), source)
-        if layer.type == "FakeQuantize" and operation.levels <= _MOST_LEVELS:
+        if self._is_integral(source):
+            return self._aligned(np.ones(()), source)
+        is_quantizer = layer.type == "FakeQuantize" and not operation.realigns
+        if is_quantizer and operation.levels <= _MOST_LEVELS:
             low, high = (self._peek(s).astype(float) for s in rows[3:] if s is not None)
             return self._aligned((high - low) / (operation.levels - 1), source)
         return None

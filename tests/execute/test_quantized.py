@@ -414,6 +414,89 @@ def test_a_plan_says_that_a_filter_is_not_quantised(tmp_path: Any) -> None:
     assert any("the weights are not quantised" in str(row.algorithm) for row in rows.values())
 
 
+def several_ranges(net: Network) -> Any:
+    parts = [net.quantize(net.x, *ends) for ends in (RANGE, POSITIVE)]
+    joined = net.ir.layer("Concat", parts, {"axis": "1"})
+    return net.convolution(joined, net.weights(4, 8, 3, 3)[0])
+
+
+def behind_another(net: Network) -> Any:
+    data = net.ir.layer("Sigmoid", [net.quantize(net.x, *RANGE)])
+    return net.convolution(data, net.weights(4, 4, 3, 3)[0])
+
+
+def several_scales(net: Network) -> Any:
+    weights, _ = net.weights(4, 9, 4, axis=1)
+    shape = net.ir.const(np.array([4, 4, 3, 3]))
+    weights = net.ir.layer("Reshape", [weights, shape], {"special_zero": "false"})
+    return net.convolution(net.quantize(net.x, *RANGE), weights)
+
+
+WHY: dict[str, Any] = {
+    "the data come from a Concat of tensors on different levels": several_ranges,
+    "the data are not quantised: they come from Sigmoid": behind_another,
+    "the weights have several scales for an output channel": several_scales,
+}
+
+
+@pytest.mark.parametrize("reason", WHY)
+def test_plans_say_why_a_layer_of_a_quantised_network_is_f32(tmp_path: Any, reason: str) -> None:
+    net = Network("1,4,6,6")
+    net.ir.result(WHY[reason](net))
+    model = deconv_ir.load(net.ir.save(tmp_path), warn=False)
+    rows = rows_of(model, {"x": np.zeros((1, 4, 6, 6), np.float32)}).values()
+    assert [row.reason for row in rows if row.type == "Convolution"] == [reason]
+
+
+def test_data_of_f16_are_the_reason(tmp_path: Any) -> None:
+    net = Network("1,4,6,6")
+    half = net.ir.layer("Convert", [net.x], {"destination_type": "f16"}, precision="FP16")
+    ends = [net.ir.const(np.float16(end)) for end in (-1, 1, -1, 1)]
+    data = net.ir.layer("FakeQuantize", [half, *ends], {"levels": "256"}, precision="FP16")
+    codes = net.ir.const(np.ones((4, 4, 3, 3), np.int8))
+    wide = net.ir.layer("Convert", [codes], {"destination_type": "f16"}, precision="FP16")
+    net.ir.result(net.convolution(data, wide))
+    model = deconv_ir.load(net.ir.save(tmp_path), warn=False)
+    rows = rows_of(model, {"x": np.zeros((1, 4, 6, 6), np.float32)}).values()
+    assert [r.reason for r in rows if r.type == "Convolution"] == ["the data are f16, not f32"]
+
+
+def test_ranges_of_no_channels(tmp_path: Any) -> None:
+    net = Network("1,0,6,6")
+    ends = [net.ir.const(np.zeros((1, 0, 1, 1), np.float32)) for _ in range(4)]
+    net.ir.result(net.ir.layer("FakeQuantize", [net.x, *ends], {"levels": "256"}))
+    (found,) = net.run(tmp_path, np.zeros((1, 0, 6, 6), np.float32))
+    assert found.shape == (1, 0, 6, 6)
+
+
+@pytest.mark.parametrize("kind", ["Convolution", "MatMul"])
+def test_scales_that_are_negative_or_zero_or_missing(tmp_path: Any, kind: str) -> None:
+    x = RNG.standard_normal((1, 4, 6, 6), dtype=np.float32)
+    net = Network("1,4,6,6")
+    shape = (4, 4, 1, 1) if kind == "Convolution" else (4, 6)
+    values = []
+    for given in ([0.01, -0.02, 0.0, 0.03], None):
+        codes = RNG.integers(-100, 100, shape).astype(np.int8)
+        w = net.ir.layer("Convert", [net.ir.const(codes)], {"destination_type": "f32"})
+        scales = np.ones(4, np.float32) if given is None else np.float32(given)
+        scales = scales.reshape(4, *(1,) * (len(shape) - 1))
+        if given is not None:
+            w = net.ir.layer("Multiply", [w, net.ir.const(scales)])
+        values.append(codes.astype(float) * scales.astype(float))
+        data = net.quantize(net.x, *RANGE)
+        if kind == "Convolution":
+            net.ir.result(net.convolution(data, w, pad=0))
+        else:
+            turns = {"transpose_a": "false", "transpose_b": "true"}
+            net.ir.result(net.ir.layer("MatMul", [data, w], turns))
+    found = net.run(tmp_path, x)
+    data = fake_quantize(x.astype(float), *RANGE)
+    for result, w in zip(found, values, strict=True):
+        nearly(result, convolve(data, w, pad=0) if kind == "Convolution" else data @ w.T)
+    rows = rows_of(deconv_ir.load(tmp_path / "model.xml"), {"x": x}).values()
+    assert [row.precision for row in rows if row.type == kind] == ["i8", "i8"]
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear_onnx"])
 def test_nearest_elements_stay_codes(tmp_path: Any, mode: str) -> None:
     """Between a quantiser and a convolution; other modes compute new numbers."""

@@ -208,6 +208,30 @@ def test_fake_quantize() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("levels", [2, 255, 65536])
+@pytest.mark.parametrize("shape", [(1, 6, 1), (40,), (2, 1, 1)], ids=str)
+def test_several_ranges_are_evaluated_in_real_numbers(shape: Any, levels: int) -> None:
+    """The formula of FakeQuantize-1 in f64, rounded once; some ranges are reversed."""
+    draw = np.random.default_rng(48)
+    x = draw.standard_normal((2, 6, 40), np.float32)
+    low = draw.uniform(-2, 0, shape).astype(F32)
+    high = (low + draw.uniform(0.5, 3, shape)).astype(F32)
+    low[..., :1], high[..., :1] = high[..., :1].copy(), low[..., :1].copy()
+    ends = [low, high, low * np.float32(0.7), high * np.float32(1.3)]
+    a, b, c, d = (end.astype(float) for end in ends)
+    share = (x - a) / (b - a)
+    # Numbers of f32 decide at the middle of two levels.
+    middles = (np.floor(share * (levels - 1)) + 0.5) / (levels - 1) * (b - a) + a
+    x[:, ::2] = middles.astype(F32)[:, ::2]
+    place = (x - a) / (b - a) * (levels - 1)
+    wide = np.rint(place) / (levels - 1) * (d - c) + c
+    wide = np.where(x <= np.minimum(a, b), c, np.where(x > np.maximum(a, b), d, wide))
+    certain = np.abs(place - np.floor(place) - 0.5) > 1e-9
+    for found in both(make("FakeQuantize", levels=levels), [x, *ends]):
+        np.testing.assert_array_max_ulp(found[certain], wide.astype(F32)[certain], 1)
+        assert (found == wide.astype(F32))[certain].mean() > 0.99
+
+
 def test_a_slope_of_each_channel() -> None:
     draw = np.random.default_rng(7)
     data = draw.standard_normal((2, 5, 3, 9), np.float32)

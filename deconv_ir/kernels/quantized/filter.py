@@ -44,8 +44,9 @@ def find_codes(problem: Problem, weights: Constant, scales: Array) -> tuple[Cons
         If a weight has no code; those of a lazy tensor are found when they are read.
     """
     of_channels = one_by_channel(problem, scales)
-    if of_channels is None or not (np.isfinite(of_channels) & (of_channels > 0)).all():
+    if of_channels is None or not np.isfinite(of_channels).all():
         return None
+    of_channels = _as_divisors(of_channels)
     by_group = of_channels.reshape(problem.groups, problem.channels_out)
     row = weights.size // weights.shape[0]
 
@@ -73,8 +74,9 @@ def find_matrix_codes(matrix: Constant, scales: Array, axis: int) -> tuple[Array
     As `find_codes`, but a lazy tensor is read, in parts.
     """
     first = scales.take([0], 1 - axis)
-    if not (scales == first).all() or not (np.isfinite(first) & (first > 0)).all():
+    if not (scales == first).all() or not np.isfinite(first).all():
         return None
+    first = _as_divisors(first)
     codes, of_rows = np.empty(matrix.shape, np.int8), len(first) > 1
     for begin, rows in _parts(matrix):
         end = begin + len(rows)
@@ -91,6 +93,11 @@ def _parts(matrix: Constant) -> Iterator[tuple[int, Array]]:
     step = max(1, _PART_BYTES // max(1, matrix.shape[1]))
     for first in range(0, len(matrix), step):
         yield first, matrix[first : first + step]
+
+
+def _as_divisors(scales: Array) -> Array:
+    """Return positive scales: weights of scale 0 are 0, the code 0 of any scale."""
+    return np.where(scales == 0, 1.0, np.abs(scales))
 
 
 def _rounded(quotients: Array) -> Array:

@@ -56,13 +56,9 @@ class FakeQuantize(WithBroadcast):
         if ends is not None:
             nearest = apply("nearest_level", data, steps, immediates=ends[:2])
             return apply("level_value", nearest, steps, immediates=ends[2:])
-        share = apply("true_divide", apply("subtract", data, low), apply("subtract", high, low))
-        level = apply("true_divide", apply("rint", apply("multiply", share, steps)), steps)
-        spread = apply("multiply", level, apply("subtract", output_high, output_low))
-        below = apply("less_equal", data, apply("minimum", low, high))
-        inside = apply("select", below, output_low, apply("add", spread, output_low))
-        above = apply("greater", data, apply("maximum", low, high))
-        return apply("select", above, output_high, inside)
+        last = (float(self.levels - 1),)
+        level = apply("level_within", data, low, high, immediates=last)
+        return apply("value_between", level, output_low, output_high, immediates=last)
 
     def allowance(self, case: Case) -> Bounds | None:
         from deconv_ir.ops.allowance import ARITHMETIC_ULPS, elementwise
@@ -80,14 +76,10 @@ class FakeQuantize(WithBroadcast):
         ends = _numbers([float(x.reshape(()))] if x.size == 1 else None for x in inputs[1:])
         if ends is not None:
             return (narrow(self._by_range(widen(inputs[0]), ends), inputs[0].dtype),)
-        data, low, high, output_low, output_high = self.aligned([widen(x) for x in inputs])
-        steps = data.dtype.type(self.levels - 1)
+        data, *ranges = self.aligned([widen(x) for x in inputs])
         with np.errstate(all="ignore"):
-            level = np.rint((data - low) / (high - low) * steps)
-            result = level / steps * (output_high - output_low) + output_low
-            result = np.where(data <= np.minimum(low, high), output_low, result)
-            result = np.where(data > np.maximum(low, high), output_high, result)
-            return (narrow(result, inputs[0].dtype),)
+            found = self._by_ranges(data, *(end.astype(np.float64) for end in ranges))
+            return (narrow(found.astype(data.dtype), inputs[0].dtype),)
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
         """Compute rows of the data when they are read."""
@@ -119,6 +111,17 @@ class FakeQuantize(WithBroadcast):
         level = np.rint((wide - low) * (steps / (high - low)))
         found: Array = level * ((output_high - output_low) / steps) + output_low
         return found.astype(data.dtype)
+
+    def _by_ranges(
+        self, data: Array, low: Array, high: Array, output_low: Array, output_high: Array
+    ) -> Array:
+        """Return values of the levels of ranges in f64."""
+        steps = self.levels - 1
+        level = np.rint((data - low) * (steps / (high - low)))
+        result = level * ((output_high - output_low) / steps) + output_low
+        result = np.where(data <= np.minimum(low, high), output_low, result)
+        found: Array = np.where(data > np.maximum(low, high), output_high, result)
+        return found
 
 
 def _numbers(ends: Iterable[Sequence[float] | None]) -> tuple[float, ...] | None:

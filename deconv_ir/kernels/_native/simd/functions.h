@@ -19,7 +19,8 @@
     X(hswish, 1, 0) X(hsigmoid, 1, 0) X(softsign, 1, 0) X(relu, 1, 0) X(gelu, 1, 0)           \
     X(gelu_tanh, 1, 0) X(swish, 1, 0) X(clamp, 1, 2) X(elu, 1, 1)                             \
     X(copy, 1, 0) X(isnan, 1, 0) X(isfinite, 1, 0)                                       \
-    X(to_f16, 1, 0) X(to_bf16, 1, 0) X(nearest_level, 2, 2) X(level_value, 2, 2)
+    X(to_f16, 1, 0) X(to_bf16, 1, 0) X(nearest_level, 2, 2) X(level_value, 2, 2)              \
+    X(level_within, 3, 1) X(value_between, 3, 1)
 
 enum pointwise_operation {
 #define X(name, operands, immediates) PW_##name,

@@ -347,6 +347,37 @@ static void NAME(do_level_value)(const float *const *operands, const float *imme
     }
 }
 
+/* The level of each number in a range of its own, which may be reversed, in f64: from 0 to the
+ * immediate number.  NaN stays NaN. */
+static void NAME(do_level_within)(const float *const *operands, const float *immediates,
+                                  int64_t count, float *out) {
+    const float *const first = operands[0], *const second = operands[1], *const third = operands[2];
+    const double steps = immediates[0];
+    for (int64_t i = 0; i < count; i += LANES) {
+        const VF x = A, low = B, high = C;
+        const VD begin = __builtin_convertvector(low, VD), end = __builtin_convertvector(high, VD);
+        const VD place = (__builtin_convertvector(x, VD) - begin) * (steps / (end - begin));
+        const VF inside = __builtin_convertvector(place + 0x1.8p52 - 0x1.8p52, VF);
+        const VF within = PICK(x <= NAME(smaller)(low, high), ALL(0.0f), inside);
+        STORE(out + i, PICK(x > NAME(larger)(low, high), ALL(immediates[0]), within));
+    }
+}
+
+/* The values of levels between two numbers each, rounded once. */
+static void NAME(do_value_between)(const float *const *operands, const float *immediates,
+                                   int64_t count, float *out) {
+    const float *const first = operands[0], *const second = operands[1], *const third = operands[2];
+    const float last = immediates[0];
+    for (int64_t i = 0; i < count; i += LANES) {
+        const VF level = A, low = B, high = C;
+        const VD begin = __builtin_convertvector(low, VD);
+        const VD step = (__builtin_convertvector(high, VD) - begin) / (double)last;
+        const VD value = __builtin_convertvector(level, VD) * step + begin;
+        const VF inside = PICK(level == 0.0f, low, __builtin_convertvector(value, VF));
+        STORE(out + i, PICK(level == last, high, inside));
+    }
+}
+
 /* Write a value many times; the last vector may overlap the one before. */
 static void NAME(broadcast)(float value, int64_t count, float *out) {
     for (int64_t i = 0; i < count && count < LANES; i++) out[i] = value;
