@@ -50,7 +50,8 @@ def nearly(result: Any, expected: Any) -> None:
     """Require results that are rounded once; ties of two roundings are at most a unit apart."""
     rounded = expected.astype(np.float32)
     assert np.abs(result - rounded).max() <= np.spacing(np.abs(rounded).max())
-    assert (result == rounded).mean() > 0.99
+    # Sums that cancel are as near 0 as f64 is exact.
+    assert (result != rounded).sum() <= max(2, result.size // 100)
 
 
 class Network:

@@ -10,124 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from deconv_ir.execute.code_operations import (
+    AverageOfCodes,
+    CombinedCodes,
+    MaxOfCodes,
+    ToCodes,
+)
 from deconv_ir.execute.joined import users_of
 from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.execute.quantized import KEEP_LEVELS
-from deconv_ir.ir.dtypes import F32, U32, Array
+from deconv_ir.ir.dtypes import F32, U32
 from deconv_ir.ir.graph import Source, rewire
-from deconv_ir.ir.operation import Context, Infos, Kernel, Operation, TensorInfo
+from deconv_ir.ir.operation import Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.quantization import Levels
-from deconv_ir.ir.record import field
-from deconv_ir.ir.shapes import element_count, is_static, static
+from deconv_ir.ir.shapes import is_static, static
 
 
-class ToCodes(Operation):
-    """FakeQuantize, as codes."""
-
-    levels: Levels = field()
-
-    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write to an array."""
-        return True
-
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Quantise."""
-        import numpy as np
-
-        from deconv_ir.kernels.quantized.codes import coded_shape
-        from deconv_ir.kernels.runtime.memory import empty
-
-        out = empty(coded_shape(inputs[0].shape), np.dtype(np.uint32))
-        self.execute_into(inputs, context, out)
-        return (out,)
-
-    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
-        """Quantise."""
-        from deconv_ir.kernels.copies import contiguous
-        from deconv_ir.kernels.quantized.codes import quantize
-
-        if out.size:
-            quantize(contiguous(inputs[0]), out, self.levels)
-
-
-class MaxOfCodes(Operation):
-    """MaxPool, of codes."""
-
-    pool: Any = field()
-
-    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write to an array."""
-        return True
-
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Pool."""
-        from deconv_ir.kernels.runtime.memory import empty
-
-        extents = inputs[0].shape[2:]
-        output = tuple(geometry.output for geometry in self.pool.geometry(extents))
-        out = empty((*inputs[0].shape[:2], *output), inputs[0].dtype)
-        self.execute_into(inputs, context, out)
-        return (out,)
-
-    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
-        """Pool."""
-        from deconv_ir.kernels.copies import contiguous
-        from deconv_ir.kernels.quantized.codes import pool_codes
-
-        pool = self.pool
-        rows = zip(pool.kernel, pool.axes(), pool.geometry(inputs[0].shape[2:]), strict=True)
-        windows = [(k, axis.stride, axis.dilation, one.pad_begin) for k, axis, one in rows]
-        if out.size:
-            pool_codes(contiguous(inputs[0]), out, windows)
-
-
-class SumOfCodes(Operation):
-    """Add, of codes: in f32, or, with an activation, as codes."""
-
-    given: tuple[Levels, Levels] = field()
-    channels: int = field()
-    levels: Levels | None = field(default=None)
-    activation: Any = field(default=None)
-
-    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
-        """Write to an array."""
-        return True
-
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Add."""
-        import numpy as np
-
-        from deconv_ir.kernels.runtime.memory import empty
-
-        shape = np.broadcast_shapes(*(array.shape for array in inputs))
-        dtype = inputs[0].dtype
-        if self.levels is None:
-            shape, dtype = (shape[0], self.channels, *shape[2:]), np.dtype(np.float32)
-        out = empty(shape, dtype)
-        self.execute_into(inputs, context, out)
-        return (out,)
-
-    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
-        """Add."""
-        import numpy as np
-
-        from deconv_ir.kernels.activation import Activation
-        from deconv_ir.kernels.copies import contiguous
-        from deconv_ir.kernels.quantized.codes import add_codes
-
-        first, second = map(contiguous, np.broadcast_arrays(*inputs))
-        if out.size:
-            activation = self.activation or Activation()
-            add_codes(first, second, out, self.given, self.levels, activation)
-
-    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
-        """Count a sum for each element, and its activation."""
-        steps = 1 if self.activation is None else 2
-        return steps * element_count(static(output.shape)) if is_static(output.shape) else None
-
-
-class _CodeSum(NamedTuple):
-    """An addition of tensors that may be codes."""
+class _CodePair(NamedTuple):
+    """A sum or product of tensors that may be codes."""
 
     inputs: tuple[int, int]
     quantizers: dict[int, int | None]
@@ -190,20 +90,22 @@ class _Joining:
         self.codes: set[Source] = set()
         # Layer that moves codes -> its operation on them.
         self.moved: dict[int, Operation] = {}
+        # Layer that reads codes of all positions -> its operation on them.
+        self.averages: dict[int, AverageOfCodes] = {}
         self.reasons = dict(prepared.reasons)
         self.first_only = set(prepared.first_only)
-        self.sums: dict[int, _CodeSum] = {}
-        # Tensor on levels -> the other terms of its sums.
-        self.in_sums: dict[int, set[int]] = {}
+        self.pairs: dict[int, _CodePair] = {}
+        # Tensor on levels -> the others of its pairs.
+        self.in_pairs: dict[int, set[int]] = {}
 
     def join(self, *, codes: bool) -> PreparedModel:
         """Return the network with joined layers."""
         dropped: set[int] = set()
         as_codes = self._as_codes() if codes else set()
         added: set[int] = set()
-        for step in self.sums:
-            if self._adds(step, as_codes):
-                added |= self._add_codes(step, as_codes, dropped)
+        for step in self.pairs:
+            if self._combines(step, as_codes):
+                added |= self._combine_codes(step, as_codes, dropped)
         for index, levels in self.levels.items():
             if index in added:
                 continue
@@ -242,7 +144,7 @@ class _Joining:
             levels = self._passed_levels(step, on)
             if levels is not None:
                 on[step] = levels
-        self._find_sums(on)
+        self._find_readers(on)
         coded = set(on)
         pending = list(coded)
         while pending:
@@ -251,10 +153,13 @@ class _Joining:
                 coded.remove(step)
                 pending += [s[0] for s in self.rows[step] if s is not None]
                 pending += self._users_of(step)
-                pending += self.in_sums.get(step, ())
+                pending += self.in_pairs.get(step, ())
         for step in coded:
             self.codes.update(self._outputs(step))
-            self.reads.update(self._users_of(step) - coded - self.sums.keys())
+            others = self._users_of(step)
+            for user in others & self.averages.keys():
+                self.layers[user] = self.layers[user]._replace(operation=self.averages[user])
+            self.reads.update(others - coded - self.pairs.keys() - self.averages.keys())
             if step in self.moved:
                 self.layers[step] = self.layers[step]._replace(operation=self.moved[step])
             elif step not in self.levels:
@@ -318,24 +223,61 @@ class _Joining:
         return all(
             source not in self.wanted
             and all(
-                user in carriers or self._adds(user, coded) or self._reads(user, source, on[step])
+                user in carriers
+                or user in self.averages
+                or self._combines(user, coded)
+                or self._reads(user, source, on[step])
                 for user in self.users.get(source, ())
             )
             for source in self._outputs(step)
         )
 
-    def _find_sums(self, on: dict[int, Levels]) -> None:
-        """Find the additions whose terms are on levels."""
+    def _find_readers(self, on: dict[int, Levels]) -> None:
+        """Find the sums and products of tensors on levels, and their means."""
         for step in self.prepared.steps:
-            found = self._sum_of(step, on) if self.layers[step].operation.is_sum else None
-            if found is not None:
-                self.sums[step] = found
-                one, other = found.inputs
-                self.in_sums.setdefault(one, set()).add(other)
-                self.in_sums.setdefault(other, set()).add(one)
+            operation = self.layers[step].operation
+            if operation.is_sum or operation.is_product:
+                found = self._pair_of(step, on)
+                if found is not None:
+                    self.pairs[step] = found
+                    one, other = found.inputs
+                    self.in_pairs.setdefault(one, set()).add(other)
+                    self.in_pairs.setdefault(other, set()).add(one)
+            elif self.layers[step].type in ("ReduceMean", "ReduceSum", "AvgPool"):
+                average = self._average_of(step, on)
+                if average is not None:
+                    self.averages[step] = average
 
-    def _sum_of(self, step: int, on: dict[int, Levels]) -> _CodeSum | None:
-        """Return an addition as one of codes; None if it cannot be."""
+    def _average_of(self, step: int, on: dict[int, Levels]) -> AverageOfCodes | None:
+        """Return a reduction of all positions as one of codes; None if it cannot be."""
+        from deconv_ir.ops.checks import known_integers, normalize_axes
+
+        source, operation = self.rows[step][0], self.layers[step].operation
+        levels = None if source is None else on.get(source[0])
+        if source is None or levels is None or not levels.is_single or step in self.kernels:
+            return None
+        shape = self.general[source[0]][source[1]].shape
+        if shape is None or len(shape) < 3 or not isinstance(shape[1], int):
+            return None
+        kind: Any = operation
+        if self.layers[step].type == "AvgPool":
+            if not is_static(shape[2:]) or kind.kernel != shape[2:]:
+                return None
+            places = kind.geometry(shape[2:])
+            if any(one.pad_begin or one.output != 1 for one in places):
+                return None
+            return AverageOfCodes(given=levels, channels=shape[1], mean=True, keeps_axes=True)
+        other = self.rows[step][1]
+        axes = None if other is None else known_integers(self.general[other[0]][other[1]])
+        spatial = list(range(2, len(shape)))
+        if axes is None or sorted(normalize_axes(axes, len(shape))) != spatial:
+            return None
+        return AverageOfCodes(
+            given=levels, channels=shape[1], mean=kind.mean, keeps_axes=kind.keep_dims
+        )
+
+    def _pair_of(self, step: int, on: dict[int, Levels]) -> _CodePair | None:
+        """Return a sum or product as one of codes; None if it cannot be."""
         rows, shape = self.rows[step], self.infos[step][0].shape
         terms = [s for s in rows if s is not None and s[0] in on]
         if len(terms) != 2 or len(rows) != 2 or step in self.kernels or not is_static(shape):
@@ -353,14 +295,14 @@ class _Joining:
             if self._activation(user) is not None:
                 found |= dict.fromkeys(self.users.get((user, 0), ()), user)
         quantizers = {at: by for at, by in found.items() if self._is_single(at)}
-        return _CodeSum((inputs[0], inputs[1]), quantizers)
+        return _CodePair((inputs[0], inputs[1]), quantizers)
 
     def _is_single(self, step: int) -> bool:
         """Whether a step is a quantiser with one range."""
         return step in self.levels and self.levels[step].is_single
 
     def _activation(self, step: int) -> Any:
-        """Return a layer that additions of codes can compute as an activation; None for others."""
+        """Return a layer that sums of codes can compute as an activation; None for others."""
         from deconv_ir.kernels.activation import ActivationType
         from deconv_ir.ops.convolution.fusing import as_activation, is_activation
 
@@ -372,28 +314,27 @@ class _Joining:
         found = as_activation(operation, values, F32.numpy())
         return None if found is None or found.type is ActivationType.FUNCTION else found
 
-    def _adds(self, step: int, coded: set[int]) -> bool:
-        """Whether an addition reads codes."""
-        return step in self.sums and coded.issuperset(self.sums[step].inputs)
+    def _combines(self, step: int, coded: set[int]) -> bool:
+        """Whether a sum or product reads codes."""
+        return step in self.pairs and coded.issuperset(self.pairs[step].inputs)
 
-    def _add_codes(self, step: int, coded: set[int], dropped: set[int]) -> set[int]:
-        """Let an addition read codes, and the quantisers behind it, which are returned, add them.
+    def _combine_codes(self, step: int, coded: set[int], dropped: set[int]) -> set[int]:
+        """Let a sum or product read codes, as do the quantisers behind it, which are returned.
 
         What nothing else reads is `dropped`.
         """
-        rows, found = self.rows[step], self.sums[step]
+        rows, found = self.rows[step], self.pairs[step]
         one, other = (self.on[index] for index in found.inputs)
-        added = SumOfCodes(given=(one, other), channels=static(self.infos[step][0].shape)[1])
+        added = CombinedCodes(
+            given=(one, other),
+            channels=static(self.infos[step][0].shape)[1],
+            multiplies=self.layers[step].operation.is_product,
+        )
         self.layers[step] = self.layers[step]._replace(operation=added)
         quantizers = {at: by for at, by in found.quantizers.items() if at in coded}
         for index, through in quantizers.items():
             activation = None if through is None else self._activation(through)
-            own = SumOfCodes(
-                given=added.given,
-                channels=added.channels,
-                levels=self.levels[index],
-                activation=activation,
-            )
+            own = added.replace(levels=self.levels[index], activation=activation)
             self.layers[index] = self.layers[index]._replace(operation=own)
             self.rows[index] = rows
             self.users[(step if through is None else through, 0)].discard(index)

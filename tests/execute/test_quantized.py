@@ -169,9 +169,8 @@ def test_tensors_of_levels_are_added_as_codes(tmp_path: Any, channels: int, act:
     nearly(found, convolve(fake_quantize(expected.astype(float), *ENDS[2]), v2))
 
 
-KINDS = (
-    ["convolution"] * 2 + ["add"] * 2 + ["depthwise", "pool", "concat", "relu", "prelu", "product"]
-)
+KINDS = ["convolution", "add", "multiply"] * 2
+KINDS += ["gate", "depthwise", "pool", "concat", "relu", "prelu", "product"]
 
 
 def drawn(seed: int) -> tuple[Network, list[str]]:
@@ -191,7 +190,9 @@ def drawn(seed: int) -> tuple[Network, list[str]]:
         source, channels = rng.choice(tensors)
         ends = rng.choice(ENDS)
         kind = rng.choice(KINDS)
-        other, others = rng.choice([t for t in tensors if kind != "add" or t[1] == channels])
+        other, others = rng.choice(
+            [t for t in tensors if kind not in ("add", "multiply", "gate") or t[1] == channels]
+        )
         if kind == "convolution":
             outputs = rng.choice((4, 6, 8))
             weights, _ = net.weights(outputs, channels, 3, 3)
@@ -214,10 +215,13 @@ def drawn(seed: int) -> tuple[Network, list[str]]:
         elif kind == "pool":
             window = spatial | {"kernel": "3,3", "rounding_type": "floor"}
             add("MaxPool", [net.quantize(source, *ends)], window, channels)
-        elif kind in ("concat", "add"):
+        elif kind in ("concat", "add", "multiply", "gate"):
+            if kind == "gate":
+                axes = net.ir.const(np.array([2, 3]))
+                other = net.ir.layer("ReduceMax", [other, axes], {"keep_dims": "true"})
             pair = [net.quantize(source, *ends), net.quantize(other, *rng.choice(ENDS[:2]))]
-            if kind == "add":
-                add("Add", pair, {}, channels)
+            if kind != "concat":
+                add("Add" if kind == "add" else "Multiply", pair, {}, channels)
             else:
                 add("Concat", pair, {"axis": "1"}, channels + others)
         elif kind == "product":

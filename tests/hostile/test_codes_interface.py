@@ -64,19 +64,28 @@ def dequantize(**changes: Any) -> None:
     assert kernel.run(*given.values(), dequantizer, interface.run_fields(**run))
 
 
-def add_codes(**changes: Any) -> None:
+def combine_codes(**changes: Any) -> None:
     given: dict[str, Any] = {
         "first": np.zeros((2, 2, 7), U32),
         "second": np.zeros((2, 2, 7), U32),
         "out": np.zeros((2, 2, 7), U32),
     }
     figures = {"out_low": 0.0, "out_high": 1.0, "highest": 255, "threads": 1, "isa": isa_number()}
+    figures["multiplies"] = 0
     steps = {"first_low": 0.0, "first_step": 1.0, "second_low": 0.0, "second_step": 1.0}
     epilogue = Activation().fields()
     given |= {k: v for k, v in changes.items() if k in given}
     figures |= {k: v for k, v in changes.items() if k in figures}
     epilogue |= {k: v for k, v in changes.items() if k in epilogue}
-    MODULE.add_codes(*given.values(), interface.add_codes_fields(**figures, **steps, **epilogue))
+    MODULE.combine_codes(
+        *given.values(), interface.combine_codes_fields(**figures, **steps, **epilogue)
+    )
+
+
+def average_codes(**changes: Any) -> None:
+    given = {"codes": np.zeros((2, 2, 7), U32), "out": np.zeros((2, 5), F32)} | changes
+    fields = interface.average_codes_fields(scale=1.0, offset=0.0, threads=1)
+    MODULE.average_codes(*given.values(), fields)
 
 
 def max_codes(**changes: Any) -> None:
@@ -114,18 +123,23 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
     *((quantize, {"ranges": np.array(rows)}) for rows in (
         [[1.0, 0.0]], [[0.0, 0.0]], [[0.0, np.inf]], [[0.0, np.nan]], [[0.0, 1.0]] * 2, [0.0],
     )),
-    *((add_codes, {"highest": n}) for n in (-1, 256, 2**40)),
-    *((add_codes, {"isa": n}) for n in (-1, 99)),
-    *((add_codes, {"activation": n}) for n in (-1, 4, 99)),
-    *((add_codes, {"out_high": n}) for n in (0.0, -1.0, np.inf, np.nan)),
+    *((combine_codes, {"highest": n}) for n in (-1, 256, 2**40)),
+    *((combine_codes, {"isa": n}) for n in (-1, 99)),
+    *((combine_codes, {"activation": n}) for n in (-1, 4, 99)),
+    *((combine_codes, {"out_high": n}) for n in (0.0, -1.0, np.inf, np.nan)),
     *(
-        (add_codes, {name: np.zeros(shape, U32)})
+        (combine_codes, {name: np.zeros(shape, U32)})
         for name in ("first", "second", "out")
         for shape in ((2, 2, 8), (2, 3, 7), (1, 2, 7), (2, 14))
     ),
-    (add_codes, {"first": np.zeros((2, 2, 7), F64)}),
+    (combine_codes, {"first": np.zeros((2, 2, 7), F64)}),
+    *((combine_codes, {"second": np.zeros(s, U32)}) for s in ((2, 3, 1), (1, 2, 1), (2, 2, 2))),
+    *((average_codes, {"codes": np.zeros(s, U32)}) for s in ((2, 3, 7), (1, 2, 7), (2, 14))),
+    *((average_codes, {"codes": np.zeros(s, U32)}) for s in ((2, 2, 0), (2, 1, 7))),
+    *((average_codes, {"out": np.zeros(s, F32)}) for s in ((2, 4), (2, 9), (1, 5), (10,))),
+    (average_codes, {"codes": np.zeros((2, 2, 7), F64)}),
     *(
-        (add_codes, {"highest": 0, "out": np.zeros(shape, F32)})
+        (combine_codes, {"highest": 0, "out": np.zeros(shape, F32)})
         for shape in ((2, 4, 7), (2, 9, 7), (1, 5, 7), (2, 5, 8))
         if shape != (2, 4, 7)
     ),
@@ -181,9 +195,15 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("call", [quantize, dequantize, max_codes, add_codes, multiply_quantized])
+@pytest.mark.parametrize(
+    "call", [quantize, dequantize, max_codes, combine_codes, average_codes, multiply_quantized]
+)
 def test_arrays_that_fit_are_computed(call: Any) -> None:
     call()
+
+
+def test_one_position_is_combined_with_all() -> None:
+    combine_codes(second=np.zeros((2, 2, 1), U32), multiplies=1)
 
 
 def named(value: Any) -> str:

@@ -14,7 +14,7 @@ from deconv_ir.kernels import pack_filter
 from deconv_ir.kernels.activation import Activation, ActivationType
 from deconv_ir.kernels.plan import RunShapes
 from deconv_ir.kernels.problem import Problem
-from deconv_ir.kernels.quantized.codes import add_codes
+from deconv_ir.kernels.quantized.codes import bind_average, bind_combine
 from deconv_ir.kernels.quantized.kernel import QuantizedKernel, quantize_filter
 from deconv_ir.kernels.runtime.cpu import MACHINES, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -201,45 +201,26 @@ def activation_of(kind: str, channels: int) -> Activation:
 
 @pytest.mark.skipif(not compiled_module(), reason="codes are for compiled kernels")
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("kind", ["none", "relu", "clamp", "leaky", "slopes", "tanh", "hswish"])
-@pytest.mark.parametrize("bias_scale", [1, 300, 1e5])
-@pytest.mark.parametrize("seed", range(6))
-def test_codes_are_those_of_the_rounded_results(
-    monkeypatch: pytest.MonkeyPatch, isa: str, kind: str, bias_scale: float, seed: int
-) -> None:
-    """For biases of many steps of the levels, and where padding leaves parts of a sum out."""
-    monkeypatch.setenv("DECONV_IR_ISA", isa)
-    problem = draw(seed)[0]
-    activation = activation_of(kind, problem.groups * problem.channels_out)
-    kernel, x, pads, output, _ = made(seed, activation=activation, bias_scale=bias_scale)
-    # Elements with channels of two groups are not written.
-    groups, outputs = kernel.joined.groups, kernel.joined.channels_out
-    assert kernel.can_write_codes == (groups == 1 or outputs % 4 == 0)
-    if not kernel.can_write_codes:
-        return
-    (results,) = kernel.plan(x.shape, pads, output).run([x])
-    number, low, high = 256, float(np.quantile(results, 0.1)), float(np.quantile(results, 0.9))
-    high += 0.01
-    writes = Levels(number, *((low,), (high,)) * 2)
-    (codes,) = kernel.coded(reads=False, writes=writes).plan(x.shape, pads, output).run([x])
-    bytes_ = codes[..., None].view(np.uint8)
-    found = np.moveaxis(bytes_, -1, 2).reshape(len(x), -1, *output)[:, : results.shape[1]]
-    share = (np.clip(results, np.float32(low), np.float32(high)).astype(float) - low) / (high - low)
-    assert np.array_equal(found, np.rint(share * (number - 1)))
-
-
-@pytest.mark.skipif(not compiled_module(), reason="codes are for compiled kernels")
-@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("kind", ["none", "relu", "clamp", "leaky"])
 @pytest.mark.parametrize("ends", [(-3.3, 4.1), (-0.01, 0.02), (-900.0, 1.0)])
-def test_added_codes_are_those_of_the_sum_in_f32(
-    monkeypatch: pytest.MonkeyPatch, isa: str, kind: str, ends: tuple[float, float]
+@pytest.mark.parametrize("multiplies", [False, True], ids=["sum", "product"])
+@pytest.mark.parametrize("gate", [False, True], ids=["", "one position"])
+def test_combined_codes_are_those_of_the_result_in_f32(
+    monkeypatch: pytest.MonkeyPatch,
+    isa: str,
+    kind: str,
+    ends: tuple[float, float],
+    multiplies: bool,
+    gate: bool,
 ) -> None:
-    """For ranges around the sums, much narrower, and far wider; with counts of no whole vector."""
+    """For ranges around the results, much narrower, and far wider; no count of whole vectors."""
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     rng = np.random.default_rng(48)
     bytes_ = rng.integers(0, 256, (2, 2, 3, 5, 37, 4), np.uint8)
+    if gate:
+        bytes_[1] = bytes_[1, ..., :1, :1, :]
     first, second = bytes_.view(np.uint32)[..., 0]
+    second = np.ascontiguousarray(second[..., :1, :1]) if gate else second
     one, other = (
         Levels(256, (low,), (high,), (low,), (high,)) for low, high in ((-2.03, 2.01), (-1.3, 3.1))
     )
@@ -248,16 +229,31 @@ def test_added_codes_are_those_of_the_sum_in_f32(
         (levels.output_low[0] + codes * levels.steps[0]).astype(np.float32)
         for levels, codes in zip((one, other), np.moveaxis(bytes_, -1, 3), strict=True)
     ]
-    sums = values[0] + values[1]
+    exact = values[0] * values[1] if multiplies else values[0] + values[1]
     numbers = np.empty((2, 11, 5, 37), np.float32)
-    add_codes(first, second, numbers, (one, other), None, Activation())
-    assert np.array_equal(numbers, sums.reshape(2, 12, 5, 37)[:, :11])
+    given = first, second
+    bind_combine(*given, numbers, (one, other), None, Activation(), multiplies=multiplies)()
+    assert np.array_equal(numbers, exact.reshape(2, 12, 5, 37)[:, :11])
     low, high = ends
-    found = np.empty_like(first)
-    add_codes(first, second, found, (one, other), Levels(256, *((low,), (high,)) * 2), activation)
-    bent = np.clip(activation.apply(sums), np.float32(low), np.float32(high)).astype(float)
+    found, levels = np.empty_like(first), Levels(256, *((low,), (high,)) * 2)
+    bind_combine(*given, found, (one, other), levels, activation, multiplies=multiplies)()
+    bent = np.clip(activation.apply(exact), np.float32(low), np.float32(high)).astype(float)
     expected = np.rint((bent - low) * (255 / (high - low)))
     assert np.array_equal(np.moveaxis(found[..., None].view(np.uint8), -1, 2), expected)
+
+
+@pytest.mark.skipif(not compiled_module(), reason="codes are for compiled kernels")
+@pytest.mark.parametrize("positions", [1, 255, 256, 257, 1000])
+@pytest.mark.parametrize("mean", [False, True])
+def test_averages_of_codes_are_rounded_once(positions: int, mean: bool) -> None:
+    bytes_ = np.random.default_rng(1).integers(200, 256, (3, 2, positions, 4), np.uint8)
+    bytes_[0] = 255
+    levels = Levels(256, (-1.0,), (2.0,), (-1.0,), (2.0,))
+    out = np.empty((3, 7, 1), np.float32)
+    bind_average(bytes_.view(np.uint32)[..., 0], out, levels, mean=mean)()
+    values = np.moveaxis(bytes_ * levels.steps[0] - 1, -1, 2).reshape(3, 8, positions)[:, :7]
+    expected = values.mean(-1) if mean else values.sum(-1)
+    assert np.abs(out[..., 0] - expected).max() <= np.spacing(np.float32(expected.max())) / 1.9
 
 
 @pytest.mark.parametrize("part_bytes", [1, 1000])

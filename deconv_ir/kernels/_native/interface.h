@@ -124,12 +124,17 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* max_codes(data, out, fields): MaxPool of codes, each byte on its own; four axes */
 #define MAX_CODES_FIELDS(I, D, V) V(kernel) V(strides) V(dilations) V(pads_begin) I(threads)
 
-/* add_codes(first, second, out, fields): [N, ceil(channels / 4), positions] of codes to sums of numbers, low +
- * code * step each: `out` is [N, channels, positions] in f32, or, if `highest` is not 0, has the shape of the
- * data and the codes of the sums from out_low to out_high, after an activation that is not a function. */
-#define ADD_CODES_FIELDS(I, D, V)                                                        \
-    I(isa) D(first_low) D(first_step) D(second_low) D(second_step) EPILOGUE_FIELDS(I, D, V) \
+/* combine_codes(first, second, out, fields): [N, ceil(channels / 4), positions] of codes to sums or products of
+ * numbers, low + code * step each; `second` may have one position.  `out` is [N, channels, positions] in f32, or, if
+ * `highest` is not 0, has the shape of the data and the codes of the results from out_low to out_high, after an
+ * activation that is not a function. */
+#define COMBINE_CODES_FIELDS(I, D, V)                                                    \
+    I(isa) I(multiplies) D(first_low) D(first_step) D(second_low) D(second_step) EPILOGUE_FIELDS(I, D, V) \
     D(out_low) D(out_high) I(highest) I(threads)
+
+/* average_codes(codes, out, fields): [N, ceil(channels / 4), positions] of codes to [N, channels] in f32:
+ * offset + scale * their sum */
+#define AVERAGE_CODES_FIELDS(I, D, V) D(scale) D(offset) I(threads)
 
 /* Dequantizer(of_channels, offsets, classes or None, ranges or None, fields): sums in 32 bits to sums * scale +
  * offsets[channel], or, with a class for each row of `columns` positions, offsets[channel][classes[row]], which are
@@ -207,7 +212,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     T(multiply_quantized, MULTIPLY_QUANTIZED_FIELDS)                                    \
     T(quantize, QUANTIZE_FIELDS) T(dequantizer, DEQUANTIZER_FIELDS)                     \
     T(pair_channels, PAIR_CHANNELS_FIELDS) T(max_codes, MAX_CODES_FIELDS)               \
-    T(add_codes, ADD_CODES_FIELDS)                                                      \
+    T(combine_codes, COMBINE_CODES_FIELDS) T(average_codes, AVERAGE_CODES_FIELDS)       \
     T(attend, ATTEND_FIELDS)                                                            \
     T(copy_matrices, COPY_MATRICES_FIELDS) T(recur, RECUR_FIELDS)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 
+Call = Callable[[], object]
+
+
 def coded_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of the codes of a tensor ``[N, C, *X]``."""
     return (shape[0], -(-shape[1] // FOUR), *shape[2:])
@@ -29,10 +33,16 @@ def quantize(data: Array, codes: Array, levels: Levels, groups: int = 1) -> None
 
     `codes` is ``[N, groups * ceil(C / 4), *X]``, u32.
     """
+    bind_quantize(data, codes, levels, groups)()
+
+
+def bind_quantize(data: Array, codes: Array, levels: Levels, groups: int = 1) -> Call:
+    """Return the call of `quantize`."""
     module = compiled_module()
     assert module is not None, "codes are for compiled kernels"
     stacks, positions = data.shape[0] * groups, math.prod(data.shape[2:])
-    module.quantize(
+    return functools.partial(
+        module.quantize,
         data.reshape(stacks, -1, positions),
         codes.reshape(stacks, -1, positions),
         ranges_of(levels),
@@ -55,16 +65,18 @@ def in_numpy(data: Array, levels: Levels, axes: int, dtype: Any) -> Array:
     return codes
 
 
-def pool_codes(data: Array, out: Array, windows: Sequence[tuple[int, int, int, int]]) -> None:
-    """Write the greatest codes of windows of ``[N, C / 4, *X]`` to ``[N, C / 4, *Y]``.
+def bind_pool(data: Array, out: Array, windows: Sequence[tuple[int, int, int, int]]) -> Call:
+    """Return a call that writes the greatest codes of windows of ``[N, C / 4, *X]``.
 
-    Each axis has a window: kernel, stride, dilation, and padding before the data.
+    Each axis has a window: kernel, stride, dilation, and padding before the data.  `out` is
+    ``[N, C / 4, *Y]``.
     """
     module, missing = compiled_module(), interface.AXES - len(windows)
     assert module is not None, "codes are for compiled kernels"
     kernel, strides, dilations, pads = zip(*((1, 1, 1, 0),) * missing, *windows, strict=True)
     planes, blank = data.shape[0] * data.shape[1], (1,) * missing
-    module.max_codes(
+    return functools.partial(
+        module.max_codes,
         data.reshape(planes, *blank, *data.shape[2:]),
         out.reshape(planes, *blank, *out.shape[2:]),
         interface.max_codes_fields(
@@ -77,26 +89,30 @@ def pool_codes(data: Array, out: Array, windows: Sequence[tuple[int, int, int, i
     )
 
 
-def add_codes(
+def bind_combine(
     first: Array,
     second: Array,
     out: Array,
     given: Sequence[Levels],
     levels: Levels | None,
     activation: Activation,
-) -> None:
-    """Add two tensors of codes ``[N, ceil(C / 4), *X]``, whose numbers are on single levels.
+    *,
+    multiplies: bool,
+) -> Call:
+    """Return a call that adds or multiplies codes ``[N, ceil(C / 4), *X]``, on single levels.
 
-    `out` gets the codes of the sums, after an activation, or, without `levels`, ``[N, C, *X]``:
-    the sums, in f32.
+    `second` may have one position, ``[N, ceil(C / 4), 1, ...]``.  `out` gets the codes of the
+    results, after an activation, or, without `levels`, ``[N, C, *X]``: the results, in f32.
     """
     module = compiled_module()
     assert module is not None, "codes are for compiled kernels"
     one, other = given
-    module.add_codes(
+    return functools.partial(
+        module.combine_codes,
         *(array.reshape(*array.shape[:2], -1) for array in (first, second, out)),
-        interface.add_codes_fields(
+        interface.combine_codes_fields(
             isa=isa_number(),
+            multiplies=multiplies,
             first_low=one.output_low[0],
             first_step=one.steps[0],
             second_low=other.output_low[0],
@@ -107,6 +123,27 @@ def add_codes(
             highest=0 if levels is None else levels.number - 1,
             threads=get_threads(),
         ),
+    )
+
+
+def bind_average(codes: Array, out: Array, levels: Levels, *, mean: bool) -> Call:
+    """Return a call that sums codes ``[N, ceil(C / 4), *X]`` on single levels, or takes means.
+
+    `out` is ``[N, C, ...]``, with one number for each channel, which is rounded once.
+    """
+    module = compiled_module()
+    assert module is not None, "codes are for compiled kernels"
+    positions = math.prod(codes.shape[2:])
+    fields = interface.average_codes_fields(
+        scale=levels.steps[0] / (positions if mean else 1),
+        offset=levels.output_low[0] * (1 if mean else positions),
+        threads=get_threads(),
+    )
+    return functools.partial(
+        module.average_codes,
+        codes.reshape(*codes.shape[:2], -1),
+        out.reshape(out.shape[:2]),
+        fields,
     )
 
 

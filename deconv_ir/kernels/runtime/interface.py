@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x180B17C
+INTERFACE = 0xF240234
 """The hash of the header."""
 
 AXES = 3
@@ -482,12 +482,13 @@ def max_codes_fields(
     )
 
 
-_add_codes = Struct("=qddddqdddqddddqq").pack
+_combine_codes = Struct("=qqddddqdddqddddqq").pack
 
 
-def add_codes_fields(
+def combine_codes_fields(
     *,
     isa: int,
+    multiplies: int,
     first_low: float,
     first_step: float,
     second_low: float,
@@ -504,8 +505,9 @@ def add_codes_fields(
     highest: int,
     threads: int,
 ) -> bytes:
-    return _add_codes(
+    return _combine_codes(
         isa,
+        multiplies,
         first_low,
         first_step,
         second_low,
@@ -522,6 +524,13 @@ def add_codes_fields(
         highest,
         threads,
     )
+
+
+_average_codes = Struct("=ddq").pack
+
+
+def average_codes_fields(*, scale: float, offset: float, threads: int) -> bytes:
+    return _average_codes(scale, offset, threads)
 
 
 _attend = Struct("=qdq").pack

@@ -1,4 +1,4 @@
-/* Codes of data, and sums of codes. */
+/* Codes of data. */
 #include "quantized/quantized.h"
 
 #include "quantized/levels.h"
@@ -63,75 +63,4 @@ PyObject *module_quantize(PyObject *module, PyObject *arguments) {
                               least(f.threads, most(1, data->len / 4 / LEAST_SHARED)), 0);
     }
     return release_all(failed, buffers, 3);
-}
-
-struct code_addition {
-    const struct quantized_functions *functions;
-    struct code_sum sum;
-    const uint32_t *first, *second;
-    uint32_t *codes; /* or NULL */
-    float *numbers;
-    int64_t channels, fours, positions, jobs_of_four;
-};
-
-static void add_job(void *context, int64_t job, void *scratch) {
-    (void)scratch;
-    const struct code_addition *a = context;
-    const int64_t four = job / a->jobs_of_four, x = job % a->jobs_of_four * JOB_CODES;
-    const int64_t count = least(JOB_CODES, a->positions - x), at = four * a->positions + x;
-    if (a->codes) {
-        a->functions->add(&a->sum, a->first + at, a->second + at, count, a->codes + at);
-        return;
-    }
-    const int64_t image = four / a->fours, channel = four % a->fours * 4;
-    float *out = a->numbers + (image * a->channels + channel) * a->positions + x;
-    for (int64_t c = 0; c < least(4, a->channels - channel); c++)
-        a->functions->add_numbers(&a->sum, a->first + at, a->second + at, (int)c, count,
-                                  out + c * a->positions);
-}
-
-PyObject *module_add_codes(PyObject *module, PyObject *arguments) {
-    (void)module;
-    int failed = -1;
-    PyObject *given[3];
-    struct add_codes_fields f;
-    if (take_call(arguments, 3, given, &f, sizeof f)) return NULL;
-    Py_buffer b[3] = {0};
-    struct quantizers quantizers;
-    double range[2] = {f.out_low, f.out_high};
-    const Py_buffer ranges = {.buf = range, .len = sizeof range, .itemsize = 8};
-    const Py_buffer *first = &b[0], *second = &b[1], *out = &b[2];
-    if (!take_arrays(given, 3, 1 << 2, b) || first->ndim != 3 || out->ndim != 3 ||
-        second->ndim != 3 || !isa_available(f.isa))
-        return release_all(failed, b, 3);
-    struct code_addition a = {
-        .functions = BY_ISA((enum isa)f.isa, &functions_quantized),
-        .sum = {.low = {f.first_low, f.second_low}, .step = {f.first_step, f.second_step}},
-        .first = first->buf,
-        .second = second->buf,
-        .codes = f.highest ? out->buf : NULL,
-        .numbers = out->buf,
-        .channels = out->shape[1],
-        .fours = first->shape[1],
-        .positions = first->shape[2],
-    };
-    const int64_t channels = f.highest ? a.fours : divide_up(a.channels, 4);
-    if (first->itemsize == 4 && second->itemsize == 4 && out->itemsize == 4 &&
-        first->len == second->len && second->shape[1] == a.fours &&
-        second->shape[2] == a.positions && out->shape[0] == first->shape[0] &&
-        channels == a.fours && (!f.highest || out->len == first->len) &&
-        out->shape[2] == a.positions && out->len > 0 && f.activation >= ACT_NONE &&
-        f.activation < ACT_FUNCTION &&
-        (!f.highest || quantizers_take(&quantizers, &ranges, 1, f.highest))) {
-        struct epilogue epilogue = EPILOGUE_OF(f);
-        epilogue.activation = (enum activation)f.activation;
-        if (f.highest) {
-            a.sum.codes = quantizer_of(&quantizers, 0);
-            a.sum.slope = take_activation(&epilogue, f.slope, &a.sum.codes);
-        }
-        a.jobs_of_four = divide_up(a.positions, JOB_CODES);
-        failed = run_unlocked(add_job, &a, first->shape[0] * a.fours * a.jobs_of_four,
-                              least(f.threads, most(1, first->len / 4 / LEAST_SHARED)), 0);
-    }
-    return release_all(failed, b, 3);
 }

@@ -12,6 +12,7 @@ extern PyType_Spec dequantizer_spec; /* quantized/object.c */
 PyObject *module_quantize(PyObject *module, PyObject *arguments);
 PyObject *module_pair_channels(PyObject *module, PyObject *arguments);
 PyObject *module_max_codes(PyObject *module, PyObject *arguments);
-PyObject *module_add_codes(PyObject *module, PyObject *arguments);
+PyObject *module_combine_codes(PyObject *module, PyObject *arguments);
+PyObject *module_average_codes(PyObject *module, PyObject *arguments);
 
 #endif

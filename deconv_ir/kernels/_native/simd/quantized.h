@@ -52,10 +52,12 @@ struct column_dequantizer {
     const int32_t *bases;
 };
 
-/* From two codes to one: number = low[0] + code * step[0] + low[1] + another * step[1], times `slope` if it
- * is negative; each term and the sum are rounded to f32. */
-struct code_sum {
+/* From two codes to one: the sum or product of low[0] + code * step[0] and low[1] + another * step[1], times
+ * `slope` if it is negative; both numbers and the result are rounded to f32. */
+struct code_pair {
     double low[2], step[2];
+    int multiplies;
+    int64_t second_step; /* 0: all have the same second code, of which there is a vector; or 1 */
     struct quantizer codes;
     float slope;
 };
@@ -94,12 +96,12 @@ struct quantized_functions {
     /* The codes of sums.  Up to a vector of sums and offsets is read beyond the ends. */
     void (*requantize)(const struct requantizer *r, int64_t channels,
                        const struct rows_of_sums *rows);
-    /* The codes of sums: each byte on its own. */
-    void (*add)(const struct code_sum *s, const uint32_t *first, const uint32_t *second,
-                int64_t count, uint32_t *out);
-    /* The sums of one byte of each element. */
-    void (*add_numbers)(const struct code_sum *s, const uint32_t *first, const uint32_t *second,
-                        int byte, int64_t count, float *out);
+    /* The codes of sums or products: each byte on its own. */
+    void (*combine)(const struct code_pair *s, const uint32_t *first, const uint32_t *second,
+                    int64_t count, uint32_t *out);
+    /* Those of one byte of each element, as numbers. */
+    void (*combine_numbers)(const struct code_pair *s, const uint32_t *first,
+                            const uint32_t *second, int byte, int64_t count, float *out);
     /* Two rows, rounded to bf16, in the lower and upper half of elements; `second` may be NULL. */
     void (*pair)(const float *first, const float *second, int64_t count, uint32_t *out);
 };

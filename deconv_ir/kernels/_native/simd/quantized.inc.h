@@ -392,82 +392,93 @@ static void NAME(requantize)(const struct requantizer *r, int64_t channels,
     else NAME(requantize_vectors)(has_offsets, bend, (int)channels, r, rows);
 }
 
-/* The sums of one byte of each code, in f64, each term and the sum rounded to f32. */
-static inline __attribute__((always_inline)) NAME(vec) NAME(added)(
-    const struct code_sum *s, NAME(ints) first, NAME(ints) second, int byte) {
+/* The sums or products of one byte of each code, both numbers in f64, rounded to f32. */
+static inline __attribute__((always_inline)) NAME(vec) NAME(combined)(
+    const struct code_pair *s, NAME(ints) first, NAME(ints) second, int byte) {
     const NAME(ints) a = first >> (8 * byte) & 255, b = second >> (8 * byte) & 255;
     NAME(wide) one = __builtin_convertvector(a, NAME(wide)) * s->step[0];
     NAME(wide) other = __builtin_convertvector(b, NAME(wide)) * s->step[1];
     one += s->low[0];
     other += s->low[1];
-    return __builtin_convertvector(one, NAME(vec)) + __builtin_convertvector(other, NAME(vec));
+    const NAME(vec) x = __builtin_convertvector(one, NAME(vec));
+    const NAME(vec) y = __builtin_convertvector(other, NAME(vec));
+    return s->multiplies ? x * y : x + y;
 }
 
 /* Not inlined: numbers are broadcast from memory. */
-static __attribute__((noinline)) void NAME(add_bytes)(const struct code_sum *s,
-                                                      const uint32_t *first,
-                                                      const uint32_t *second, int byte,
-                                                      uint32_t *out) {
+static __attribute__((noinline)) void NAME(combine_bytes)(const struct code_pair *s,
+                                                          const uint32_t *first,
+                                                          const uint32_t *second, int byte,
+                                                          uint32_t *out) {
     const NAME(ints) a = *(const NAME(loose_ints) *)(const void *)first;
     const NAME(ints) b = *(const NAME(loose_ints) *)(const void *)second;
     const NAME(vec) least = s->codes.least - (NAME(vec)){0}, most = s->codes.most - (NAME(vec)){0};
-    const NAME(vec) v = NAME(bent)(NAME(added)(s, a, b, byte), s->slope);
+    const NAME(vec) v = NAME(bent)(NAME(combined)(s, a, b, byte), s->slope);
     const NAME(ints) codes = NAME(codes)(&s->codes, NAME(limited)(v, least, most));
     *(NAME(loose_ints) *)(void *)out |= (NAME(ints))((NAME(uints))codes << (8 * byte));
 }
 
-static void NAME(add_exactly)(const struct code_sum *s, const uint32_t *first,
-                              const uint32_t *second, uint32_t *out) {
+static void NAME(combine_exactly)(const struct code_pair *s, const uint32_t *first,
+                                  const uint32_t *second, uint32_t *out) {
     memset(out, 0, LANES * sizeof *out);
-    for (int c = 0; c < 4; c++) NAME(add_bytes)(s, first, second, c, out);
+    for (int c = 0; c < 4; c++) NAME(combine_bytes)(s, first, second, c, out);
 }
 
-static void NAME(add_numbers)(const struct code_sum *s, const uint32_t *first,
-                              const uint32_t *second, int byte, int64_t count, float *out) {
+static void NAME(combine_numbers)(const struct code_pair *s, const uint32_t *first,
+                                  const uint32_t *second, int byte, int64_t count, float *out) {
     if (count < LANES) {
         uint32_t codes[2][LANES] = {{0}};
-        float sums[LANES];
+        float found[LANES];
         memcpy(codes[0], first, (size_t)count * sizeof *first);
         memcpy(codes[1], second, (size_t)count * sizeof *second);
-        NAME(add_numbers)(s, codes[0], codes[1], byte, LANES, sums);
-        memcpy(out, sums, (size_t)count * sizeof *out);
+        NAME(combine_numbers)(s, codes[0], codes[1], byte, LANES, found);
+        memcpy(out, found, (size_t)count * sizeof *out);
         return;
     }
     for (int64_t at = 0; at < count; at += LANES) {
         /* The last vector overlaps the one before. */
         const int64_t i = least(at, count - LANES);
         const NAME(ints) a = *(const NAME(loose_ints) *)(const void *)(first + i);
-        const NAME(ints) b = *(const NAME(loose_ints) *)(const void *)(second + i);
-        *(NAME(loose) *)(out + i) = NAME(added)(s, a, b, byte);
+        const NAME(ints) b =
+            *(const NAME(loose_ints) *)(const void *)(second + i * s->second_step);
+        *(NAME(loose) *)(out + i) = NAME(combined)(s, a, b, byte);
     }
 }
 
-/* As requantize_vectors(). */
-static inline __attribute__((always_inline)) void NAME(add_vectors)(
-    const int has_slope, const struct code_sum *s, const uint32_t *first, const uint32_t *second,
-    int64_t count, uint32_t *out) {
+/* As requantize_vectors().  In steps of the levels, a sum is a * one + b * other + offset, and a product
+ * (a * one + begin) * (b * other + offset). */
+static inline __attribute__((always_inline)) void NAME(combine_vectors)(
+    const int multiplies, const int has_slope, const struct code_pair *s, const uint32_t *first,
+    const uint32_t *second, int64_t count, uint32_t *out) {
     const struct quantizer *q = &s->codes;
     const double zero_level = -q->low * q->factor, moved = has_slope ? 0 : zero_level;
-    double greatest = 0;
-    for (int i = 0; i < 2; i++)
-        greatest += (fabs(s->low[i]) + 255 * fabs(s->step[i])) * q->factor;
-    const double error = ERROR_32(q->ends, greatest);
+    double greatest[2];
+    for (int i = 0; i < 2; i++) greatest[i] = fabs(s->low[i]) + 255 * fabs(s->step[i]);
+    const double both = multiplies ? 3 * greatest[0] * greatest[1] : greatest[0] + greatest[1];
+    const double error = ERROR_32(q->ends, both * q->factor);
     const NAME(vec) tie = (float)fmax(0.5 - error, 0) - (NAME(vec)){0};
-    const float one = (float)(s->step[0] * q->factor), other = (float)(s->step[1] * q->factor);
-    const float offset = (float)((s->low[0] + s->low[1]) * q->factor + moved);
+    const float one = (float)(s->step[0] * q->factor);
+    const float other = (float)(multiplies ? s->step[1] : s->step[1] * q->factor);
+    const float begin = (float)(s->low[0] * q->factor);
+    const float offset =
+        (float)(multiplies ? s->low[1] : (s->low[0] + s->low[1]) * q->factor + moved);
+    const float zero = (float)moved;
     const NAME(vec) least = (float)(q->least * q->factor + moved) - (NAME(vec)){0};
     const NAME(vec) most = (float)(q->most * q->factor + moved) - (NAME(vec)){0};
     for (int64_t i = 0; i < count; i += LANES) {
+        const uint32_t *beside = second + i * s->second_step;
         const NAME(ints) given[2] = {*(const NAME(loose_ints) *)(const void *)(first + i),
-                                     *(const NAME(loose_ints) *)(const void *)(second + i)};
+                                     *(const NAME(loose_ints) *)(const void *)beside};
         /* The bits of ROUNDING_32, which are added with each code, are subtracted first. */
         NAME(uints) codes = (NAME(uints)){0} - 0x8b400000;
         NAME(vec) worst = {0};
 #pragma GCC unroll 4
         for (int c = 0; c < 4; c++) {
             const NAME(ints) a = given[0] >> (8 * c) & 255, b = given[1] >> (8 * c) & 255;
-            NAME(vec) level = __builtin_convertvector(a, NAME(vec)) * one + offset;
-            level += __builtin_convertvector(b, NAME(vec)) * other;
+            const NAME(vec) x = __builtin_convertvector(a, NAME(vec)) * one;
+            const NAME(vec) y = __builtin_convertvector(b, NAME(vec)) * other;
+            NAME(vec) level =
+                multiplies ? (x + begin) * (y + offset) + zero : x + offset + y;
             if (has_slope)
                 level = NAME(greater)(level, (NAME(vec)){0}) +
                         NAME(smaller)(level, (NAME(vec)){0}) * s->slope;
@@ -479,25 +490,28 @@ static inline __attribute__((always_inline)) void NAME(add_vectors)(
             codes += (NAME(uints))shifted << (8 * c);
         }
         *(NAME(loose_ints) *)(void *)(out + i) = (NAME(ints))codes;
-        if (NAME(has_any)(worst >= tie)) NAME(add_exactly)(s, first + i, second + i, out + i);
+        if (NAME(has_any)(worst >= tie)) NAME(combine_exactly)(s, first + i, beside, out + i);
     }
 }
 
-static void NAME(add_some)(const struct code_sum *s, const uint32_t *first,
-                           const uint32_t *second, int64_t count, uint32_t *out) {
-    if (s->slope != 1) NAME(add_vectors)(1, s, first, second, count, out);
-    else NAME(add_vectors)(0, s, first, second, count, out);
+static void NAME(combine_some)(const struct code_pair *s, const uint32_t *first,
+                               const uint32_t *second, int64_t count, uint32_t *out) {
+    const int has_slope = s->slope != 1;
+    if (s->multiplies && has_slope) NAME(combine_vectors)(1, 1, s, first, second, count, out);
+    else if (s->multiplies) NAME(combine_vectors)(1, 0, s, first, second, count, out);
+    else if (has_slope) NAME(combine_vectors)(0, 1, s, first, second, count, out);
+    else NAME(combine_vectors)(0, 0, s, first, second, count, out);
 }
 
-static void NAME(add_codes)(const struct code_sum *s, const uint32_t *first,
-                            const uint32_t *second, int64_t count, uint32_t *out) {
+static void NAME(combine)(const struct code_pair *s, const uint32_t *first,
+                          const uint32_t *second, int64_t count, uint32_t *out) {
     const int64_t whole = count / LANES * LANES, rest = count - whole;
-    NAME(add_some)(s, first, second, whole, out);
+    NAME(combine_some)(s, first, second, whole, out);
     if (!rest) return;
     uint32_t last[2][LANES] = {{0}}, codes[LANES];
     memcpy(last[0], first + whole, (size_t)rest * sizeof *out);
-    memcpy(last[1], second + whole, (size_t)rest * sizeof *out);
-    NAME(add_some)(s, last[0], last[1], LANES, codes);
+    memcpy(last[1], second + whole * s->second_step, (size_t)rest * sizeof *out);
+    NAME(combine_some)(s, last[0], last[1], LANES, codes);
     memcpy(out + whole, codes, (size_t)rest * sizeof *out);
 }
 
@@ -523,7 +537,7 @@ static void NAME(pair)(const float *first, const float *second, int64_t count, u
 
 const struct quantized_functions JOIN(functions, quantized, SUFFIX) = {
     NAME(quantize), NAME(quantize_row), NAME(extend), NAME(dequantize_columns), NAME(dequantize),
-    NAME(requantize), NAME(add_codes), NAME(add_numbers), NAME(pair)};
+    NAME(requantize), NAME(combine), NAME(combine_numbers), NAME(pair)};
 
 #undef ROUNDING
 #undef ROUNDING_32
