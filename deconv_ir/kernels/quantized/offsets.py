@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -58,26 +60,55 @@ def find_offsets(
     """
     if parts is None:
         return SumOffsets(bias[:, None, None], None, 0, 0, 0)
+    of_axes, classes, last, (begin, chunk, end) = _layout(problem, shapes)
+    # [channels, classes, *K of axes to come, columns]
+    parts = (parts @ last.T)[:, None]
+    for patterns in of_axes:
+        summed = np.tensordot(parts, patterns, ([2], [1]))
+        parts = np.moveaxis(summed, -1, 2).reshape(len(parts), -1, *parts.shape[3:])
+    if (parts == parts[:, :1, :1]).all():  # all taps are within the data
+        same = np.ascontiguousarray(parts[:, :1, :1])
+        return SumOffsets(same + bias[:, None, None], None, 0, 0, 0)
+    numbers = np.ascontiguousarray(parts + bias[:, None, None])
+    return SumOffsets(numbers, classes, begin, chunk, end)
+
+
+def offsets_of_channel(problem: Problem, shapes: RunShapes) -> int:
+    """Return the number of offsets that `find_offsets` finds for each channel."""
+    of_axes, _, last, _ = _layout(problem, shapes)
+    rows = math.prod(map(len, of_axes))
+    return 1 if rows == 1 and (last == last[:1]).all() else rows * len(last)
+
+
+class _Layout(NamedTuple):
+    of_axes: tuple[Array, ...]
+    """For each axis but the last: which taps are within the data, in each class."""
+    classes: Array
+    """The class of each row."""
+    last: Array
+    """The same of columns that differ."""
+    ends: tuple[int, int, int]
+    """Begin, chunk and end, as in `SumOffsets`."""
+
+
+@functools.lru_cache(maxsize=256)
+def _layout(problem: Problem, shapes: RunShapes) -> _Layout:
+    """Return which taps are within the data, in each class and column that differ."""
     *leading, last = (
         _taps_within(problem, axis, x, pad, y)
         for axis, (x, pad, y) in enumerate(
             zip(shapes.data[2:], shapes.pads, shapes.output[2:], strict=True)
         )
     )
-    columns, begin, chunk, end = _repeating(last, problem)
-    # [channels, classes, *K of axes to come, columns]
-    parts = (parts @ last[columns].T.astype(np.float64))[:, None]
+    columns, *ends = _repeating(last, problem)
+    of_axes = []
     classes = np.zeros(1, np.int32)
     for taps in leading:
         patterns, found = np.unique(taps, axis=0, return_inverse=True)
-        summed = np.tensordot(parts, patterns.astype(np.float64), ([2], [1]))
-        parts = np.moveaxis(summed, -1, 2).reshape(len(parts), -1, *parts.shape[3:])
-        classes = (classes[:, None] * len(patterns) + found.ravel()).ravel()
-    if (parts == parts[:, :1, :1]).all():  # all taps are within the data
-        same = np.ascontiguousarray(parts[:, :1, :1])
-        return SumOffsets(same + bias[:, None, None], None, 0, 0, 0)
-    numbers = parts + bias[:, None, None]
-    return SumOffsets(np.ascontiguousarray(numbers), classes.astype(np.int32), begin, chunk, end)
+        of_axes.append(patterns.astype(np.float64))
+        classes = (classes[:, None] * len(patterns) + found.ravel()).ravel().astype(np.int32)
+    begin, chunk, end = ends
+    return _Layout(tuple(of_axes), classes, last[columns].astype(np.float64), (begin, chunk, end))
 
 
 def _taps_within(problem: Problem, axis: int, x: int, pad: int, y: int) -> Array:

@@ -18,7 +18,7 @@ from deconv_ir.kernels.native_plan import CompiledPlan
 from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.quantized.codes import coded_shape, in_numpy, ranges_of
 from deconv_ir.kernels.quantized.filter import MOST_PRODUCT, MOST_SUM
-from deconv_ir.kernels.quantized.offsets import SumOffsets, find_offsets
+from deconv_ir.kernels.quantized.offsets import SumOffsets, find_offsets, offsets_of_channel
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -63,6 +63,8 @@ class QuantizedPlan(ConvolutionPlan):
         self._kernel = kernel
         self._codes = kernel.codes_shape(shapes.data)
         self._budget = budget.within(kernel.scratch_bytes)
+        # With and without an addend: C's objects that make results of sums.
+        self._dequantizers: dict[bool, Any] = {}
 
     @functools.cached_property
     def _sums(self) -> ConvolutionPlan:
@@ -70,8 +72,7 @@ class QuantizedPlan(ConvolutionPlan):
         _, pads, output, _ = self.shapes
         return self._kernel.sums.plan_shapes(RunShapes(self._codes, pads, output), self._budget)
 
-    @functools.cached_property
-    def _offsets(self) -> SumOffsets:
+    def _find_offsets(self) -> SumOffsets:
         kernel, (data, pads, output, _) = self._kernel, self.shapes
         return find_offsets(
             kernel.problem, kernel.bias, kernel.parts, RunShapes(data, pads, output)
@@ -79,14 +80,23 @@ class QuantizedPlan(ConvolutionPlan):
 
     def _dequantizer(self, activation: Activation, *, adds: bool) -> Any:
         """Return C's object that makes results of sums."""
+        if activation is not self._kernel.activation:
+            return self._make_dequantizer(activation, adds=adds)
+        found = self._dequantizers.get(adds)
+        if found is None:
+            found = self._dequantizers[adds] = self._make_dequantizer(activation, adds=adds)
+        return found
+
+    def _make_dequantizer(self, activation: Activation, *, adds: bool) -> Any:
         kernel, module = self._kernel, compiled_module()
-        numbers, classes, begin, chunk, end = self._offsets
+        offsets = self._find_offsets()
+        numbers, classes, begin, chunk, end = offsets
         assert module is not None, "it computes sums"
         writes, spatial = kernel.writes, self.shapes.output[2:]
         most = MOST_SUM - kernel.problem.channels_in * kernel.problem.taps * MOST_PRODUCT
         of_channels = np.empty((len(numbers), 4))
         of_channels[:, 0], of_channels[:, 1] = kernel.scales, activation.slopes or activation.slope
-        of_channels[:, 2], of_channels[:, 3] = self._offsets.bases(kernel.scales, most)
+        of_channels[:, 2], of_channels[:, 3] = offsets.bases(kernel.scales, most)
         fields = interface.dequantizer_fields(
             isa=isa_number(),
             positions=math.prod(spatial),
@@ -111,7 +121,21 @@ class QuantizedPlan(ConvolutionPlan):
             return NOTHING
         found = self._sums.algorithm
         codes = 0 if self._kernel.reads_codes else 4 * math.prod(self._codes)
-        return found._replace(scratch_bytes=found.scratch_bytes + codes)
+        return found._replace(
+            scratch_bytes=found.scratch_bytes + codes,
+            weight_bytes=found.weight_bytes + self._offset_bytes(),
+            packed=False,
+        )
+
+    def _offset_bytes(self) -> int:
+        """Return the bytes that runs keep where level 0 of the data is not 0."""
+        kernel = self._kernel
+        if kernel.parts is None:
+            return 0
+        count = offsets_of_channel(kernel.problem, self.shapes._replace(channels_last=False))
+        # They are in f64, and, in steps of the codes that are written, in f32.
+        width = 8 if kernel.writes is None else 12
+        return width * count * len(kernel.scales)
 
     def run(self, inputs: Sequence[Any], out: Array | None = None) -> tuple[Array, ...]:
         kernel = self._kernel
@@ -221,7 +245,7 @@ class QuantizedPlan(ConvolutionPlan):
 
     def _whole_offsets(self) -> Array:
         """Return ``[channels, *Y]``, or ``[channels, 1, ...]``."""
-        numbers, classes, begin, chunk, end = self._offsets
+        numbers, classes, begin, chunk, end = self._find_offsets()
         extents = self.shapes.output[2:]
         if classes is None:
             return numbers.reshape(-1, *(1 for _ in extents))
