@@ -21,6 +21,7 @@
 struct gathered_tile {
     float *weights, *bias;
     int32_t *places; /* [row][column] of the data that the tile reads: vectors of a plane */
+    int32_t *taps;   /* 0, 1, 2 ...: places of the weights */
     struct stretch rows, columns; /* of the data */
     int64_t first_channel, channels;
 };
@@ -72,7 +73,10 @@ static void gather(const struct direct_context *c, const struct direct_tile *til
     const float *from = (const float *)c->data + tile->first_image * c->run->image_step +
                         g->first_channel * c->run->channel_step + g->rows.begin * step[1] +
                         g->columns.begin * step[2];
-    const int64_t runs = g->rows.count, count = g->columns.count;
+    /* Rows without gaps between them are one long row. */
+    const int joined = step[2] == 1 && step[1] == g->columns.count;
+    const int64_t runs = joined ? 1 : g->rows.count;
+    const int64_t count = joined ? g->rows.count * g->columns.count : g->columns.count;
     for (int64_t residue = 0; residue < a[0].residues; residue++) {
         const struct stretch z = stretch_of(c, tile, 0, a[0].residue + residue);
         for (int64_t i = 0; i < z.count; i++) {
@@ -95,11 +99,9 @@ static void gather(const struct direct_context *c, const struct direct_tile *til
 /* The weights of a sub-convolution: [tap][channel]. */
 static void gather_weights(const struct direct_context *c, const struct gathered_tile *g,
                            const struct sub *sub) {
-    const int64_t lanes = c->kernels->lanes, step = c->packing->group_size;
     const float *packed = (const float *)c->k->packed + sub->packed;
-    for (int64_t lane = 0; lane < lanes; lane++)
-        for (int64_t k = 0; k < sub->taps; k++)
-            g->weights[k * lanes + lane] = lane < g->channels ? packed[lane * step + k] : 0;
+    c->kernels->gather_channels(packed, c->packing->group_size, g->channels, sub->taps, g->taps,
+                                g->weights);
 }
 
 /* Sum one sub-convolution of a plane, some rows at a time: a vector of positions or more. */
@@ -159,7 +161,7 @@ int64_t channel_vectors_bytes(const struct kernel *k, const struct plan *plan,
     const int64_t rows = t->extent[1] * plan->axes[1].in_stride;
     const int64_t columns = t->extent[2] * plan->axes[2].in_stride;
     return (plan->depth + 1) * t->vectors * k->kernels->size +
-           rows * columns * (int64_t)sizeof(int32_t);
+           (plan->depth + rows * columns) * (int64_t)sizeof(int32_t);
 }
 
 void run_channel_vectors(const struct direct_context *c, struct direct_tile *tile) {
@@ -169,7 +171,9 @@ void run_channel_vectors(const struct direct_context *c, struct direct_tile *til
     const int64_t end = least(tile->group + t->groups, c->problem->groups);
     struct gathered_tile g = {.weights = (float *)tile->panel + lanes, .bias = (float *)tile->panel,
                          .rows = seen_along(c, tile, 1), .columns = seen_along(c, tile, 2)};
-    g.places = (int32_t *)(g.weights + c->plan->depth * lanes);
+    g.taps = (int32_t *)(g.weights + c->plan->depth * lanes);
+    g.places = g.taps + c->plan->depth;
+    for (int64_t k = 0; k < c->plan->depth; k++) g.taps[k] = (int32_t)k;
     find_places(c, &g);
     memset(tile->data, 0, (size_t)t->data_bytes);
     memset(g.bias, 0, (size_t)(lanes * c->kernels->size));
