@@ -12,6 +12,7 @@ from deconv_ir.compare.network import open_network
 from deconv_ir.formats.dumps import TensorFile, add_to_manifest
 from deconv_ir.ir.graph import constant_layers
 from deconv_ir.ir.infer import infer
+from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.shapes import is_static
 from deconv_ir.ir.tensor_names import tensor_name, unique_names
 
@@ -35,6 +36,8 @@ class Dump:
         self, model: Model, request: RunRequest, guard: Guard, arrays: Mapping[str, Array]
     ) -> None:
         assert request.dump is not None, "the option was given"
+        if request.accuracy == Accuracy.BF16.value:
+            warn("--dump computes layer by layer in f32: tensors are not those of bf16")
         self.model = model
         graph = model.graph
         constant = constant_layers(graph, graph.topology.order)

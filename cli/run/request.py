@@ -125,7 +125,7 @@ class RunRequest(Preprocessing, after="shapes"):
     dump: str | None = option(
         "DIR",
         "Also write every inner tensor to DIR, with a manifest of names; deconv-diff --against DIR "
-        "reads it. Layers run one by one, without fusion.",
+        "reads it. Layers run one by one, without fusion, and not in bf16.",
     )
     dump_all: bool = flag("With --dump: constants, and tensors of bodies, too.", "--all")
     no_output: bool = flag("Write no outputs, only print the summary.")

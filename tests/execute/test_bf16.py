@@ -174,3 +174,21 @@ def test_deconv_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
     assert "no products of bf16" in json.dumps(json.loads(listed.stdout))
     refused = invoke(*command[:3], option, "f16")
     assert (refused.exit_code, "'f16' is not one of" in refused.output) == (2, True)
+
+
+@needs_compiled
+def test_a_dump_is_computed_in_f32_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", RNG.standard_normal((3, 48)).astype(np.float32))
+    ir = IR()
+    matrix = ir.const(WEIGHTS["MatMul"])
+    y = ir.layer("MatMul", [ir.parameter("x", "3,48"), matrix], name="y", names="y")
+    ir.result(ir.layer("Tanh", [y], name="z", names="z"))
+    command = [ir.save(tmp_path), "--input", "x.npy", "--force", "--output", "z.npy", "--dump"]
+    text = "--dump computes layer by layer in f32"
+    assert text not in invoke(*command, "f32").output
+    assert text in invoke(*command, "bf16", "--precision", "bf16").output
+    assert np.array_equal(np.load("bf16/y.npy"), np.load("f32/y.npy"))
+    assert not np.array_equal(np.load("z.npy"), np.load("f32/z.npy"))
