@@ -20,6 +20,7 @@ from deconv_ir.kernels.runtime.cpu import (
     INSTRUCTION_SETS,
     Machine,
     current_machine,
+    has_dots,
     has_pairs,
     instruction_set,
 )
@@ -63,11 +64,6 @@ _WINOGRAD = {
     Algorithm.COMPILED: interface.WINOGRAD_BY_COST,
     Algorithm.WINOGRAD: interface.WINOGRAD_ALWAYS,
 }
-
-
-def _dots(machine: Machine) -> int:
-    """Return the storage type of four codes."""
-    return interface.U8X4 if machine.has_dots else interface.U8X4_PLAIN
 
 
 def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
@@ -149,8 +145,10 @@ class CompiledKernel(PlannedKernel):
     channel_block : int, optional
         Input channels whose sums are rounded together; default: chosen for the layer.
     dots : bool
-        Whether each element is four bytes, for four channels: unsigned in data, signed in weights,
-        and their products are summed in 32 bits.
+        Whether each element of data is four unsigned bytes, for four channels, and products are
+        summed in 32 bits.  With `has_dots`, an element of the weights is four signed bytes.  Else
+        it is two codes of 16 bits, and the problem has two channels for four: those of bytes 0 and
+        2, then of 1 and 3.
     pairs : bool
         Whether each element of data and weights, of f32, has the bits of two bf16, for two
         channels: see `kernels/bf16.py`.
@@ -211,7 +209,7 @@ class CompiledKernel(PlannedKernel):
         self._machine = machine or current_machine()
         element, multiply_adds = _ELEMENTS[weights.dtype.name], self._machine.multiply_adds(isa)
         if dots:
-            element = _dots(self._machine)
+            element = interface.U8X4 if has_dots() else interface.I16X2
         elif pairs:
             # The baseline emulates the instruction.
             isa = isa if has_pairs() else INSTRUCTION_SETS[0]

@@ -42,7 +42,7 @@ def dequantize(**changes: Any) -> None:
         "out": np.zeros((1, 2, 12), U32),
         "addend": None,
     }
-    layer: dict[str, Any] = {"forward": 1, "element": interface.U8X4_PLAIN, "isa": 0, "groups": 1}
+    layer: dict[str, Any] = {"forward": 1, "element": interface.U8X4, "isa": 0, "groups": 1}
     layer |= {"channels_in": 1, "channels_out": 5, "folded": 1, "guarded": 0, "winograd": 0}
     layer |= {"form": interface.COMPRESSED_FORMS, "halves": 0}
     layer |= {"channel_block": 0, "level2_bytes": 1 << 19, "sure_level2_bytes": 1 << 18}
@@ -60,7 +60,7 @@ def dequantize(**changes: Any) -> None:
     )
     kernel = MODULE.Kernel(None, None, None, None, interface.layer_fields(**layer, **epilogue))
     rows = layer["groups"] * layer["channels_out"]
-    kernel.fill(np.zeros(rows, U32), 0, False, 1)
+    kernel.fill(np.zeros(rows * layer["channels_in"], U32), 0, False, 1)
     assert kernel.run(*given.values(), dequantizer, interface.run_fields(**run))
 
 
@@ -168,6 +168,10 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
     (dequantize, {"channels_out": 6}),
     # Elements would have channels of two groups.
     (dequantize, {"groups": 5, "channels_out": 1, "data": np.zeros((1, 5, 1, 3, 4), U32)}),
+    # Each channel of the data becomes two of the layer.
+    (dequantize, {"element": interface.I16X2, "channels_in": 4}),
+    *((dequantize, {"element": interface.I16X2, "channels_in": 2, "data": np.zeros(shape, U32)})
+      for shape in ((1, 2, 1, 3, 4), (1, 0, 1, 3, 4))),
     # Kernels of other elements have no codes.
     (dequantize, {"element": interface.I32}),
     *((max_codes, {name: (1, n, 1)}) for name in ("kernel", "strides", "dilations")
@@ -204,6 +208,17 @@ def test_arrays_that_fit_are_computed(call: Any) -> None:
 
 def test_one_position_is_combined_with_all() -> None:
     combine_codes(second=np.zeros((2, 2, 1), U32), multiplies=1)
+
+
+def test_codes_that_are_extended_are_computed() -> None:
+    dequantize(element=interface.I16X2, channels_in=2)
+    dequantize(element=interface.I16X2, channels_in=2, channel_block=2)
+
+
+@pytest.mark.parametrize("changes", [{"channels_in": 1}, {"channels_in": 2, "channel_block": 1}])
+def test_codes_that_are_extended_are_in_pairs_of_channels(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="no such layer"):
+        dequantize(element=interface.I16X2, **changes)
 
 
 def named(value: Any) -> str:

@@ -15,6 +15,7 @@ from deconv_ir.kernels.activation import Activation, ActivationType
 from deconv_ir.kernels.plan import RunShapes
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.quantized.codes import bind_average, bind_combine
+from deconv_ir.kernels.quantized.filter import FilterElements
 from deconv_ir.kernels.quantized.kernel import QuantizedKernel, quantize_filter
 from deconv_ir.kernels.runtime.cpu import MACHINES, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -143,6 +144,37 @@ def test_sums_are_exact_on_every_instruction_set(
         assert instruction_set() == isa
     kernel, x, pads, output, expected = made(seed)
     require_one_rounding(kernel.plan(x.shape, pads, output).run([x])[0], np.maximum(expected, 0))
+
+
+@pytest.mark.parametrize("forward", [False, True])
+@pytest.mark.parametrize("rows", [1, 2, 3, 99])
+@pytest.mark.parametrize("extends", [False, True])
+def test_elements_of_a_filter_are_read_in_parts(extends: bool, rows: int, forward: bool) -> None:
+    groups, inputs, outputs = 2, 13, 3
+    codes = np.random.default_rng(rows).integers(-128, 128, (2, 13, 3, 2)).astype(np.int8)
+    sides = (6, 13) if forward else (26, 3)
+    of_filter = (codes.swapaxes(1, 2) if forward else codes).reshape(*sides, 2)
+    problem = Problem(groups, inputs, outputs, (2,), (1,), (1,), forward)
+    filter_ = FilterElements(problem, of_filter, extends=extends)
+    elements, of_four = filter_.elements, 2 if extends else 1
+    assert elements.shape == ((6, 4 * of_four, 2) if forward else (8 * of_four, 3, 2))
+    elements.part_bytes = 4 * rows * int(np.prod(elements.shape[1:]))
+    parts = dict(elements.parts())
+    assert len(parts) == -(-elements.shape[0] // rows)
+    found = np.concatenate(list(parts.values())).reshape(elements.shape)
+    found = found.reshape(groups, *((3, -1) if forward else (-1, 3)), 2)
+    for group, out, tap in np.ndindex(groups, outputs, 2):
+        of_group = found[group, out, :, tap] if forward else found[group, :, out, tap]
+        row = np.pad(codes[group, :, out, tap], (0, 3))
+        for four in range(4):
+            values = row[4 * four : 4 * four + 4]
+            stored = of_group[of_four * four : of_four * (four + 1)].copy()
+            if extends:
+                assert stored.view(np.int16).tolist() == values[[0, 2, 1, 3]].tolist()
+            else:
+                assert stored.view(np.int8).tolist() == values.tolist()
+    sums = codes.sum(axis=1, dtype=int).reshape(groups * outputs, 2)
+    np.testing.assert_array_equal(filter_.sums, sums)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -17,10 +17,11 @@
 /* ------------------------------------------------------- enumerations -- */
 
 /* Storage types of elements.  Signed and unsigned integers have the same sums modulo 2^bits.  U8X4: four
- * unsigned bytes of data, or signed ones of weights; the sum of their products has 32 bits.  U8X4_PLAIN: the
- * same without the instruction that some processors have for it.  BF16X2: two bf16 of data, or of weights; the
+ * unsigned bytes of data, or signed ones of weights; the sum of their products has 32 bits; for processors with
+ * an instruction for it: has_dots().  I16X2: the same for others.  Data are those of U8X4, whose bytes 0 and 2, then
+ * 1 and 3 of each element become two channels of a layer; weights are such pairs, of 16 bits.  BF16X2: two bf16 of data, or of weights; the
  * sum of their products is f32, and so are biases and results; ISA_AVX512 if has_pairs(), and ISA_BASELINE. */
-enum element { F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, U8X4_PLAIN, BF16X2, ELEMENTS };
+enum element { F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, I16X2, BF16X2, ELEMENTS };
 
 /* Those of elementwise programs: computed in f32, and booleans. */
 enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
@@ -180,7 +181,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
  * from 0 to `highest`, are those of numbers from data_low to data_high, times a packed matrix [ceil(K / 4), N] of codes,
  * each stored as code + 128, those of four terms in one element.  For whole vectors of columns, `numbers` are scales
  * and offsets of f64, and `bases` 128 times the sums of the codes of a column, in 32 bits.  `out` is [M, N] in
- * f32; `plain`: as U8X4_PLAIN. */
+ * f32; `plain`: without the instruction of has_dots(). */
 #define MULTIPLY_QUANTIZED_FIELDS(I, D, V) \
     I(isa) I(plain) D(data_low) D(data_high) I(highest) EPILOGUE_FIELDS(I, D, V) I(threads)
 
@@ -197,7 +198,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* Calls without fields: Kernel.fill(buffer, first, swapped, threads), Kernel.read(descriptor,
  * offset, threads), Kernel.release(), Kernel.unpack(buffer), Packer(threads), Packer.add(kernel,
  * descriptor, offset), Packer.finish(), Program.run(inputs, out, threads), Block(bytes),
- * keep(most_kept, most_in_all), isas(), processor() -> dict, add_in_turn(count), has_pairs(). */
+ * keep(most_kept, most_in_all), isas(), processor() -> dict, add_in_turn(count), has_pairs(), has_dots(isa). */
 
 #define TABLES(T)                                                                       \
     T(layer, LAYER_FIELDS) T(run, RUN_FIELDS) T(predict, PREDICT_FIELDS)                \

@@ -32,6 +32,13 @@ static PyObject *module_has_pairs(PyObject *module, PyObject *unused) {
     return PyBool_FromLong(has_pairs());
 }
 
+static PyObject *module_has_dots(PyObject *module, PyObject *isa) {
+    (void)module;
+    const long number = PyLong_AsLong(isa);
+    if (number == -1 && PyErr_Occurred()) return NULL;
+    return PyBool_FromLong(isa_available(number) && has_dots((enum isa)number));
+}
+
 static PyObject *module_processor(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -99,6 +106,8 @@ static PyMethodDef module_methods[] = {
      "add_in_turn(count): dependent additions, one cycle each: the clock, for tools/fit_costs.py"},
     {"has_pairs", module_has_pairs, METH_NOARGS,
      "has_pairs() -> whether an instruction sums products of bf16"},
+    {"has_dots", module_has_dots, METH_O,
+     "has_dots(isa) -> whether an instruction sums products of four bytes, with vectors of this set"},
     {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
     {NULL, NULL, 0, NULL},
 };

@@ -141,10 +141,10 @@ def join_groups(problem: Problem, codes: Array, joins: int) -> Array:
     return found.reshape(groups * joins * sides[0], joins * sides[1], *kernel)
 
 
-class Fours:
-    """A filter with four codes of input channels in each element, read part by part.
+class FilterElements:
+    """A filter with codes of four input channels in one element or two, read part by part.
 
-    Missing ones are 0.
+    Two have codes of 16 bits: those of the channels 0 and 2, then 1 and 3.  Missing ones are 0.
 
     Parameters
     ----------
@@ -152,20 +152,23 @@ class Fours:
         The convolution.
     codes : ndarray or LazyTensor
         The filter's codes, int8.
+    extends : bool
+        Whether they are extended to 16 bits.
     """
 
-    def __init__(self, problem: Problem, codes: Constant) -> None:
+    def __init__(self, problem: Problem, codes: Constant, *, extends: bool) -> None:
         self._problem, self._codes = problem, codes
-        self._of_group = -(-problem.channels_in // FOUR)
+        self._of_four = 2 if extends else 1
+        self.of_group = -(-problem.channels_in // FOUR) * self._of_four
         rows, columns, *kernel = codes.shape
         if problem.forward:
-            shape = (rows, self._of_group, *kernel)
+            shape = (rows, self.of_group, *kernel)
         else:
-            shape = (problem.groups * self._of_group, columns, *kernel)
+            shape = (problem.groups * self.of_group, columns, *kernel)
         self.elements = LazyTensor(shape, np.dtype(np.uint32), self._read, _PART_BYTES)
         self.sums = np.zeros((problem.groups * problem.channels_out, *kernel))
         """The sum of each tap's codes, ``[groups * out, *K]``, of the rows that were read."""
-        self._summed = 0
+        self._summed = 0  # fours of input channels
 
     def _rows(self, first: int, last: int) -> Array:
         """Return whole rows of the codes."""
@@ -178,33 +181,46 @@ class Fours:
         """Return elements of whole rows."""
         row = self.elements.size // self.elements.shape[0]
         first, last = start // row, stop // row
-        is_new, self._summed = first >= self._summed, max(self._summed, last)
         if self._problem.forward:
             codes = self._rows(first, last)
-            if is_new:
-                self.sums[first:last] = codes.sum(axis=1, dtype=np.float64)
-            return _joined(codes).reshape(-1)
+            self.sums[first:last] = codes.sum(axis=1, dtype=np.float64)
+            return self._joined(codes).reshape(-1)
+        # Rows of whole fours of channels, of which the first may be the second of two.
+        one = first // self._of_four
+        fours = self._fours(one, -(-last // self._of_four))
+        before = first - one * self._of_four
+        return fours[before : before + last - first].reshape(-1)
+
+    def _fours(self, first: int, last: int) -> Array:
+        """Return the elements of fours of input channels, those of groups after each other."""
         inputs, outputs = self._problem.channels_in, self._problem.channels_out
-        found = []
-        for group in range(first // self._of_group, (last - 1) // self._of_group + 1):
-            begin = max(first - group * self._of_group, 0) * FOUR
-            end = min(last - group * self._of_group, self._of_group) * FOUR
-            codes = self._rows(group * inputs + begin, group * inputs + min(end, inputs))
-            if is_new:
-                sums = self.sums[group * outputs : (group + 1) * outputs]
-                sums += codes.sum(axis=0, dtype=np.float64)
-            found.append(_joined(codes[None])[0])
-        return np.concatenate(found).reshape(-1)
+        of_group, found = -(-inputs // FOUR), []
+        for group in range(first // of_group, (last - 1) // of_group + 1):
+            begin = max(first - group * of_group, 0)
+            end = min(last - group * of_group, of_group)
+            codes = self._rows(
+                group * inputs + begin * FOUR, group * inputs + min(end * FOUR, inputs)
+            )
+            summed = max(self._summed - group * of_group - begin, 0) * FOUR
+            sums = self.sums[group * outputs : (group + 1) * outputs]
+            sums += codes[summed:].sum(axis=0, dtype=np.float64)
+            found.append(self._joined(codes[None])[0])
+        self._summed = max(self._summed, last)
+        return np.concatenate(found)
 
-
-def _joined(codes: Array) -> Array:
-    """Join each four neighbours of the second axis in an element."""
-    pads = [(0, 0)] * codes.ndim
-    pads[1] = (0, -codes.shape[1] % FOUR)
-    padded = np.pad(codes, pads)
-    fours = padded.reshape(len(padded), -1, FOUR, *padded.shape[2:])
-    elements: Array = np.ascontiguousarray(np.moveaxis(fours, 2, -1)).view(np.uint32)[..., 0]
-    return elements
+    def _joined(self, codes: Array) -> Array:
+        """Join each four neighbours of the second axis, in one element or in two."""
+        pads = [(0, 0)] * codes.ndim
+        pads[1] = (0, -codes.shape[1] % FOUR)
+        padded = np.pad(codes, pads)
+        rows, channels, *taps = padded.shape
+        if self._of_four == 1:
+            parts = np.moveaxis(padded.reshape(rows, -1, FOUR, *taps), 2, -1)
+        else:
+            pairs = padded.reshape(rows, -1, 2, 2, *taps).swapaxes(2, 3)
+            parts = np.moveaxis(pairs, 3, -1).astype(np.int16)
+        elements = np.ascontiguousarray(parts).view(np.uint32)[..., 0]
+        return elements.reshape(rows, channels // FOUR * self._of_four, *taps)
 
 
 def sums_of_taps(problem: Problem, codes: Array) -> Array:

@@ -20,7 +20,7 @@ from deconv_ir.kernels.quantized.codes import quantize
 from deconv_ir.kernels.quantized.filter import (
     NO_CODES,
     SEVERAL_RANGES,
-    Fours,
+    FilterElements,
     NoCodesError,
     element_of_sums,
     find_codes,
@@ -30,6 +30,7 @@ from deconv_ir.kernels.quantized.filter import (
     why_too_long,
 )
 from deconv_ir.kernels.quantized.plan import PlannedCodes, QuantizedPlan
+from deconv_ir.kernels.runtime.cpu import has_dots
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 if TYPE_CHECKING:
@@ -182,11 +183,11 @@ class QuantizedKernel(PlannedCodes):
                 channels_in=problem.channels_in * joins,
                 channels_out=problem.channels_out * joins,
             )
-            fours = Fours(problem, codes)
+            filter_ = FilterElements(problem, codes, extends=not has_dots())
             self.sums = CompiledKernel(
-                problem._replace(channels_in=-(-problem.channels_in // FOUR)),
+                problem._replace(channels_in=filter_.of_group),
                 # Codes in a file can be read again.
-                fours.elements if isinstance(codes, LazyTensor) else fours.elements.whole(),
+                filter_.elements if isinstance(codes, LazyTensor) else filter_.elements.whole(),
                 None,
                 Activation(),
                 # Budgets bound it: no other kernel could sum codes.
@@ -195,7 +196,7 @@ class QuantizedKernel(PlannedCodes):
                 fold=1,
                 dots=True,
             )
-            sums = fours.sums
+            sums = filter_.sums
         else:
             from deconv_ir.kernels.numpy.kernel import NumpyKernel
 

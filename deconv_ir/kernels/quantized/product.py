@@ -20,7 +20,7 @@ from deconv_ir.kernels.quantized.filter import (
     why_too_long,
 )
 from deconv_ir.kernels.runtime import interface
-from deconv_ir.kernels.runtime.cpu import current_machine, isa_number
+from deconv_ir.kernels.runtime.cpu import has_dots, isa_number
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
@@ -122,7 +122,7 @@ class QuantizedMatrix(RightFactor):
         run, codes, bases = module.multiply_quantized, self._codes, self._bases
         fields = interface.multiply_quantized_fields(
             isa=self._isa,
-            plain=not current_machine().has_dots,
+            plain=not has_dots(),
             data_low=levels.low[0],
             data_high=levels.high[0],
             highest=levels.number - 1,

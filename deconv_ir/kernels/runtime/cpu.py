@@ -249,6 +249,12 @@ def _choose_isa(available: tuple[str, ...], wanted: str, machine: Machine) -> st
     return max(fitting, key=order, default="")
 
 
+def has_dots() -> bool:
+    """Whether products of four bytes are summed by one instruction: VNNI, for example."""
+    module = compiled_module()
+    return module is not None and current_machine().has_dots and bool(module.has_dots(isa_number()))
+
+
 def has_pairs() -> bool:
     """Whether products of two bf16 are summed by one instruction: AVX-512 BF16."""
     module = compiled_module()

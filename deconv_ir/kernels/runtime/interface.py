@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0xF240234
+INTERFACE = 0x5DF12B3
 """The hash of the header."""
 
 AXES = 3
 
-F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, U8X4_PLAIN, BF16X2, ELEMENTS = range(12)
+F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, I16X2, BF16X2, ELEMENTS = range(12)
 
 PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS = range(5)
 

@@ -49,7 +49,11 @@ struct problem {
 
 /* Whether data and weights are codes, whose sums are integers. */
 static inline int problem_has_codes(const struct problem *problem) {
-    return problem->element == U8X4 || problem->element == U8X4_PLAIN;
+    return problem->element == U8X4 || problem->element == I16X2;
+}
+/* Channels of a layer that each channel of the data becomes. */
+static inline int64_t spread_of(const struct problem *problem) {
+    return problem->element == I16X2 ? 2 : 1;
 }
 
 struct run {

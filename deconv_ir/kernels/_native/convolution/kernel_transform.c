@@ -48,7 +48,7 @@ static int64_t channels_at_once(const struct problem *problem, const struct micr
     const int64_t bytes = most(row_taps * (block + CACHE_LINE), taps * block / 2);
     const int64_t fit = most(FIRST_LEVEL_SHARE / bytes, divide_up(SHORTEST_SUM, taps));
     const int64_t channels = most(problem->channels_in, 1);
-    return divide_up(channels, divide_up(channels, fit));
+    return round_up(divide_up(channels, divide_up(channels, fit)), spread_of(problem));
 }
 
 /* Divide channels into blocks of rows. */

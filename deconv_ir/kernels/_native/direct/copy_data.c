@@ -89,10 +89,12 @@ int copy_data(const struct direct_context *c, const struct direct_tile *tile, in
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size;
     const int64_t in_size = element_size((enum element)c->problem->element);
+    const int64_t spread = spread_of(c->problem);
     int not_finite = 0;
     struct read_residue seen = see(c, tile, 0);
-    for (int64_t channel = 0; channel < channels; channel++) {
-        const int64_t index = tile->group * c->problem->channels_in + first_channel + channel;
+    for (int64_t first = 0; first < channels; first += spread) {
+        const int64_t index = (tile->group * c->problem->channels_in + first_channel + first) / spread;
+        const int64_t channel = first + spread - 1;
         for (int64_t i = 0; i < c->plan->residues; i++) {
             if (c->plan->residues > 1) seen = see(c, tile, i);
             for (int64_t image = 0; image < tile->images; image++)
@@ -104,6 +106,10 @@ int copy_data(const struct direct_context *c, const struct direct_tile *tile, in
                     &seen,
                     tile->data + (channel * t->channel_stride + i * t->residue_stride +
                                   image * t->image_stride) * size);
+        }
+        if (spread > 1) {
+            char *const to = tile->data + channel * t->channel_stride * size;
+            spread_channel(c, to, t->channel_stride, to - t->channel_stride * size, to);
         }
     }
     return not_finite;

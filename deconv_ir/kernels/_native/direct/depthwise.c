@@ -134,19 +134,18 @@ static void clear_around(const struct tiling *t, const struct row_part *part,
     clear_row(done, end - done);
 }
 
-static void clear_parts(const struct direct_context *c, const struct direct_tile *tile,
-                        const struct row_parts *parts) {
+static void clear_parts(const struct direct_context *c, const struct row_parts *parts, char *data) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size, columns = c->plan->axes[2].residues;
     for (int64_t i = 0; i < parts->count; i++)
         for (int64_t rx = 0; rx < columns; rx++)
             clear_around(t, &parts->part[i], rx ? &parts->odds : &parts->evens, size,
-                         tile->data + (i * columns + rx) * t->residue_stride * size);
+                         data + (i * columns + rx) * t->residue_stride * size);
 }
 
 /* Overwrite the data of another channel, if is_simple(): the zeros around them remain. */
 static void copy_over(const struct direct_context *c, const struct direct_tile *tile,
-                      const struct row_parts *parts) {
+                      const struct row_parts *parts, char *data) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, *step = c->run->step;
@@ -155,7 +154,7 @@ static void copy_over(const struct direct_context *c, const struct direct_tile *
                                   tile->group * c->run->channel_step) * size;
     for (const struct row_part *part = parts->part; part < parts->part + parts->count; part++) {
         const char *row = from + part->from * size;
-        char *to = tile->data + part->to * size;
+        char *to = data + part->to * size;
         for (int64_t i = 0; i < part->z.count; i++) {
             if (a[2].in_stride == 1)
                 c->kernels->copy_lines(row, pitch, part->y.count, parts->evens.count, to, t->pitch);
@@ -166,12 +165,15 @@ static void copy_over(const struct direct_context *c, const struct direct_tile *
             to += t->plane * size;
         }
     }
+    if (data > tile->data)
+        spread_channel(c, data, c->plan->residues * t->residue_stride + c->kernels->lanes, tile->data, data);
 }
 
 void run_depthwise(const struct direct_context *c, struct direct_tile *tile) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const struct input_block all = {0, 1, 1, 1, 0};
+    const int64_t spread = spread_of(c->problem);
+    const struct input_block all = {0, spread, 1, 1, 0};
     const int64_t end = least(tile->group + t->groups, c->problem->groups);
     const int64_t zs = subs_along(&a[0]), ys = subs_along(&a[1]);
     const int simple = is_simple(c);
@@ -180,16 +182,18 @@ void run_depthwise(const struct direct_context *c, struct direct_tile *tile) {
                          rows_are_plain(c->k, c->run, c->plan);
     struct row_parts parts;
     struct plain_sub plain;
+    char *data = NULL; /* where channels are copied to: the second place if they are spread */
     if (simple) {
         parts = parts_of(c, tile);
         /* The data of a row begin at a cache line, after the zeros. */
         const int64_t before = parts.evens.before, lanes = c->kernels->lanes;
         tile->data += (round_up(before, lanes) - before) * c->kernels->size;
-        clear_parts(c, tile, &parts);
+        data = tile->data + (spread - 1) * t->channel_stride * c->kernels->size;
+        clear_parts(c, &parts, data);
     }
     for (int first = 1; tile->group < end; tile->group++, first = 0) {
-        if (simple) copy_over(c, tile, &parts);
-        else copy_data(c, tile, 0, 1);
+        if (simple) copy_over(c, tile, &parts, data);
+        else copy_data(c, tile, 0, spread);
         for (int64_t sub = 0; sub < zs * ys; sub++) {
             if (is_plain && (first || zs * ys > 1))
                 plain = plain_sub_of(c, tile, sub / ys, sub % ys);

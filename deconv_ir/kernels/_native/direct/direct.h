@@ -3,6 +3,7 @@
 #define DECONV_DIRECT_H
 
 #include "direct/plan.h"
+#include "simd/quantized.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct direct_context {
     const struct kernel *k;
     const struct problem *problem;
     const struct microkernels *kernels;
+    const struct quantized_functions *functions;
     const struct packing *packing;
     const struct run *run;
     const struct plan *plan;
@@ -73,9 +75,9 @@ struct sweep {
     int together; /* whether rows of all blocks are row_stride apart */
 };
 
-/* Whether a group has one channel of data, and one of results or the sums of codes of a block. */
+/* Whether a group has one channel of data before these are spread, and one of results or the sums of codes of a block. */
 static inline int sums_by_channel(const struct kernel *k) {
-    return k->problem.channels_in == 1 &&
+    return k->problem.channels_in == spread_of(&k->problem) &&
            (k->problem.channels_out == 1 ||
             (problem_has_codes(&k->problem) && k->packing.blocks == 1));
 }
@@ -147,6 +149,13 @@ static inline void add_rows(const struct direct_context *c, char *out, int64_t p
                             int64_t count) {
     for (int64_t row = 0; c->run->addition && row < rows; row++, out += pitch)
         add_to(c->run->addition, out, out, count);
+}
+
+/* Spread the bytes of a channel of data, `elements` from `from` on, which may be the second place, to two. */
+static inline void spread_channel(const struct direct_context *c, const char *from, int64_t elements, char *first,
+                                  char *second) {
+    c->functions->extend(0, (const uint32_t *)(const void *)from, elements, (uint32_t *)(void *)first,
+                         (uint32_t *)(void *)second);
 }
 
 /* Copy plain data; of data that are read in place, only the last partial vector, since reading

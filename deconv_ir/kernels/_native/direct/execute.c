@@ -175,7 +175,7 @@ static int32_t *offsets_in_place(const struct kernel *k, const struct run *run,
                                  const struct plan *plan) {
     const struct tiling *t = &plan->tiling;
     const int64_t step = run->channel_step;
-    if (!data_are_plain(run, plan) || step > INT32_MAX / t->channels ||
+    if (!data_are_plain(run, plan) || spread_of(&k->problem) > 1 || step > INT32_MAX / t->channels ||
         step * k->kernels->size % CHANNELS_MEET == 0)
         return NULL;
     int32_t *offsets = calloc((size_t)(t->channels + AHEAD), sizeof *offsets);
@@ -188,6 +188,7 @@ int execute(const struct kernel *k, const struct run *given, const struct plan *
     atomic_int failed = 0;
     const struct run joined = join_axes(k, given), *run = &joined;
     struct direct_context context = {.k = k, .problem = &k->problem, .kernels = k->kernels,
+                              .functions = BY_ISA((enum isa)k->problem.isa, &functions_quantized),
                               .packing = &k->packing, .run = run, .plan = plan, .data = data,
                               .out = out, .failed = &failed, .streamed = is_streamed(k, run)};
     if (plan->tiling.one_position) {

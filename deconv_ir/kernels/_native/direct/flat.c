@@ -5,7 +5,7 @@
 /* The data of a tile from a channel on, if they are read without a copy. */
 static const char *data_in_place(const struct direct_context *c, const struct direct_tile *tile,
                                  int64_t channel) {
-    const int64_t index = tile->group * c->problem->channels_in + channel;
+    const int64_t index = (tile->group * c->problem->channels_in + channel) / spread_of(c->problem);
     return c->data + (tile->first_image * c->run->image_step + index * c->run->channel_step +
                       tile->first[2]) * c->kernels->size;
 }
@@ -16,6 +16,11 @@ void copy_plain(const struct direct_context *c, const struct direct_tile *tile,
     const int64_t stride = c->plan->tiling.channel_stride * size, count = tile->shape[2];
     const int64_t copied = c->in_place ? count % c->kernels->lanes : count;
     const char *from = data_in_place(c, tile, in->first) + (count - copied) * size;
+    if (spread_of(c->problem) > 1) {
+        for (int64_t channel = 0; channel < in->count; channel += 2, from += step)
+            spread_channel(c, from, count, tile->data + channel * stride, tile->data + (channel + 1) * stride);
+        return;
+    }
     for (int64_t channel = 0; channel < in->count && copied > 0; channel++)
         c->kernels->copy_rows(from + channel * step, 0, 1, copied * size, 0, step,
                               tile->data + channel * stride);

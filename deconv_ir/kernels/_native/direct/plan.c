@@ -237,7 +237,7 @@ static void smallest_tile(const struct kernel *k, const struct run *run, const s
     const int64_t width = least(k->kernels->lanes, most(row->last - row->first, 1));
     const int64_t channels = least(k->packing.channel_block, most(k->problem.channels_in, 1));
     const int64_t most_bytes = most(run->scratch_bytes, run->thread_bytes);
-    const int64_t tried[][2] = {{width, channels}, {1, channels}, {1, 1}};
+    const int64_t tried[][2] = {{width, channels}, {1, channels}, {1, spread_of(&k->problem)}};
     for (int i = 0; i < 3; i++) {
         *t = (struct tiling){.images = 1, .shape = {1, 1, tried[i][0]}, .threads = 1,
                              .channels = tried[i][1], .blocks = 1};

@@ -25,12 +25,6 @@ static int take(struct product *p, struct quantized_factor *q, const Py_buffer *
            f->highest <= 255;
 }
 
-/* Whether no instruction sums products of four bytes. */
-static int is_plain(const struct multiply_quantized_fields *f) {
-    const enum isa isa = (enum isa)f->isa;
-    return f->plain || microkernels_for(isa, ACC_DOTS) == microkernels_for(isa, ACC_PLAIN_DOTS);
-}
-
 PyObject *module_multiply_quantized(PyObject *module, PyObject *arguments) {
     (void)module;
     int failed = -1, good = 1;
@@ -45,7 +39,7 @@ PyObject *module_multiply_quantized(PyObject *module, PyObject *arguments) {
     enum accumulator accumulator = ACC_DOTS;
     struct quantized_factor factor = {.finish = EPILOGUE_OF(f)};
     good = good && isa_available(f.isa);
-    if (good && buffers[0].ndim == 2 && is_plain(&f))
+    if (good && buffers[0].ndim == 2 && f.plain)
         accumulator = buffers[0].shape[0] >= LEAST_EXTENDED ? ACC_SHORTS : ACC_PLAIN_DOTS;
     factor.shorts = accumulator == ACC_SHORTS;
     if (good && take(&p, &factor, buffers, &f) && take_kernels(&p, f.isa, accumulator) &&

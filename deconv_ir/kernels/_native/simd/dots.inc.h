@@ -11,14 +11,19 @@ typedef uint32_t DOTS(rows) __attribute__((vector_size(MAX_ROWS * 4)));
 typedef uint32_t DOTS(lanes) __attribute__((vector_size(VECTOR_LANES_32 * 4)));
 
 #ifdef SHORTS
-#define BLOCKS_ONLY
+#define PRODUCTS_ARE_APART 1
+#define SUM_HALVES(sum, data, weights, signed_vector)                                             \
+    ((sum) + ((data) & 0xffff) * (__typeof__(sum))((signed_vector)((weights) << 16) >> 16) +      \
+     ((data) >> 16) * (__typeof__(sum))((signed_vector)(weights) >> 16))
+typedef int32_t DOTS(signed_rows) __attribute__((vector_size(MAX_ROWS * 4)));
 typedef int32_t DOTS(signed_lanes) __attribute__((vector_size(VECTOR_LANES_32 * 4)));
 #ifdef MULTIPLY_PAIRS
 #define SUM_DOTS(sum, data, weights) ((sum) + MULTIPLY_PAIRS(data, weights))
 #else
-#define SUM_DOTS(sum, data, weights)                                                             \
-    ((sum) + ((data) & 0xffff) * (DOTS(lanes))((DOTS(signed_lanes))((weights) << 16) >> 16) +    \
-     ((data) >> 16) * (DOTS(lanes))((DOTS(signed_lanes))(weights) >> 16))
+#define SUM_DOTS(sum, data, weights) SUM_HALVES(sum, data, weights, DOTS(signed_lanes))
+#endif
+#if VECTOR_LANES_32 > MAX_ROWS
+#define SUM_ROW_DOTS(sum, data, weights) SUM_HALVES(sum, data, weights, DOTS(signed_rows))
 #endif
 #elif !defined(SUM_DOTS)
 /* Products of 16 bits cannot be exact: 255 * -128 twice is beyond them. */
@@ -45,7 +50,6 @@ static inline __attribute__((always_inline)) DOTS(lanes) DOTS(add_dots)(
     return (DOTS(lanes))SUM_DOTS(sum, data, weights);
 }
 
-#ifndef BLOCKS_ONLY
 static inline __attribute__((always_inline)) DOTS(rows) DOTS(add_row_dots)(
     DOTS(rows) sum, DOTS(rows) data, DOTS(rows) weights) {
 #ifdef SUM_ROW_DOTS
@@ -62,17 +66,16 @@ static inline __attribute__((always_inline)) DOTS(rows) DOTS(add_row_dots)(
     return sum;
 #endif
 }
-#endif
 
 #define ELEMENT uint32_t
 #define LANES VECTOR_LANES_32
 #define NAME(x) DOTS(x)
 #define IS_FLOAT 0
-#define NATIVE(e) ((e) == U8X4 || (e) == U8X4_PLAIN)
+#define NATIVE(e) ((e) == U8X4 || (e) == I16X2)
 #define ADD_PRODUCT(sum, data, weight) ((sum) = DOTS(add_dots)(sum, data, weight))
 #define ADD_ROW_PRODUCT(sum, data, weight) ((sum) = DOTS(add_row_dots)(sum, data, weight))
 #include "simd/microkernel.inc.h"
 #undef SUM_DOTS
 #undef SUM_ROW_DOTS
-#undef BLOCKS_ONLY
+#undef SUM_HALVES
 #undef DOTS

@@ -1,9 +1,13 @@
 /* All vector code of one instruction set, with the sizes of its micro-kernels.
  *
  * Included once by each .c file of this folder, which defines VECTOR_LANES_32 and _64, SUFFIX,
- * REGISTERS if there are 32, EMULATES_PAIRS if it has products of bf16 without an instruction, and if
+ * REGISTERS if there are 32, not 16, EMULATES_PAIRS if it has products of bf16 without an instruction, and if
  * the instructions exist, HALVES, LOAD_HALVES, STORE_HALVES, STREAM, HOLD and LARGER_BITS. */
 #include "simd/half.h"
+
+#ifndef REGISTERS
+#define REGISTERS 16
+#endif
 
 #if REGISTERS == 32
 /* 32 registers: 24 sums and 3 of data; the multiply-add broadcasts the weights. */

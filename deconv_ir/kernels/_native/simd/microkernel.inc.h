@@ -14,7 +14,7 @@
  *   IS_PAIRS        if elements of data and weights are not numbers of the type of the sums
  *   ADD_PRODUCT     adds the product of data and weights to a vector, and ADD_ROW_PRODUCT to one of
  *                   MAX_ROWS elements; default: of one element each
- *   BLOCKS_ONLY     if nothing but micro-kernels is needed
+ *   PRODUCTS_ARE_APART  whether a product is computed before it is added; default: 0
  *   SHAPES          the micro-kernels: SHAPE(rows, columns) ...
  *   ROWS, COLUMNS   most rows, and the best number of vectors for each
  *
@@ -35,6 +35,9 @@ typedef ELEMENT NAME(loose)
 #ifndef ADD_PRODUCT
 #define ADD_PRODUCT(sum, data, weight) ((sum) += (weight) * (data))
 #define ADD_ROW_PRODUCT ADD_PRODUCT
+#endif
+#ifndef PRODUCTS_ARE_APART
+#define PRODUCTS_ARE_APART 0
 #endif
 
 #if LANES == 2
@@ -110,7 +113,6 @@ INLINE VEC NAME(relu)(VEC value) {
     return (VEC)((__typeof__(value < 0))value & ~(value < 0));
 }
 
-#ifndef BLOCKS_ONLY
 static void NAME(add)(const struct epilogue *e, const void *others_, void *row, int64_t count) {
     const ELEMENT *others = others_;
     ELEMENT *line = row;
@@ -126,7 +128,6 @@ static void NAME(add)(const struct epilogue *e, const void *others_, void *row, 
     }
     if (e->activation != ACT_NONE && !is_relu) NAME(activate)(e, row, count);
 }
-#endif
 
 /* Store a block of sums with their bias, the values `addend` bytes after it, and a ReLU. */
 INLINE void NAME(store_block)(const int rows, const int columns, const int is_relu, const int adds,
@@ -141,6 +142,48 @@ INLINE void NAME(store_block)(const int rows, const int columns, const int is_re
             ELEMENT *to = sums + r * row_stride + c * LANES;
             if (adds) result += LOAD((const ELEMENT *)((const char *)to + addend));
             STORE(to, is_relu ? NAME(relu)(result) : result);
+        }
+    }
+}
+
+/* Adds the products of one tap to a block of sums. */
+INLINE void NAME(add_products)(const int rows, const int columns, const ELEMENT *restrict at,
+                               const ELEMENT *restrict weights, VEC *sum) {
+    /* Whether the last vector is loaded again for each use, since a product needs its register: the compiler would
+     * keep a sum in memory. */
+    const int again = PRODUCTS_ARE_APART && rows * columns + least(rows, columns) + 2 > REGISTERS;
+    /* The shorter side stays in registers; the longer one is streamed through a register. */
+    if (columns < rows) {
+        VEC column[MAX_COLUMNS];
+#pragma GCC unroll 12
+        for (int c = 0; c < columns; c++) column[c] = LOAD(at + c * LANES);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            const VEC weight = weights[r] - (VEC){0};
+#pragma GCC unroll 12
+            for (int c = 0; c < columns - again; c++)
+                ADD_PRODUCT(sum[r * columns + c], column[c], weight);
+            if (again) {
+                const ELEMENT *last = at + (columns - 1) * LANES;
+                __asm__ volatile("" : "+r"(last));
+                ADD_PRODUCT(sum[(r + 1) * columns - 1], LOAD(last), weight);
+            }
+        }
+    } else {
+        VEC weight[MAX_ROWS];
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) weight[r] = weights[r] - (VEC){0};
+#pragma GCC unroll 12
+        for (int c = 0; c < columns; c++) {
+            const VEC column = LOAD(at + c * LANES);
+#pragma GCC unroll 8
+            for (int r = 0; r < rows - again; r++)
+                ADD_PRODUCT(sum[r * columns + c], column, weight[r]);
+            if (again) {
+                const ELEMENT *last = weights + rows - 1;
+                __asm__ volatile("" : "+r"(last));
+                ADD_PRODUCT(sum[(rows - 1) * columns + c], column, *last - (VEC){0});
+            }
         }
     }
 }
@@ -179,29 +222,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
     for (int64_t k = 0; k < depth; k++) {
         const ELEMENT *at = data + offsets[k];
         __builtin_prefetch(data + offsets[k + AHEAD] + columns * LANES - 1);
-        /* The shorter side stays in registers; the longer one is streamed through a register. */
-        if (columns < rows) {
-            VEC column[MAX_COLUMNS];
-#pragma GCC unroll 12
-            for (int c = 0; c < columns; c++) column[c] = LOAD(at + c * LANES);
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++) {
-                const VEC weight = weights[r] - (VEC){0};
-#pragma GCC unroll 12
-                for (int c = 0; c < columns; c++) ADD_PRODUCT(sum[r * columns + c], column[c], weight);
-            }
-        } else {
-            VEC weight[MAX_ROWS];
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++) weight[r] = weights[r] - (VEC){0};
-#pragma GCC unroll 12
-            for (int c = 0; c < columns; c++) {
-                const VEC column = LOAD(at + c * LANES);
-#pragma GCC unroll 8
-                for (int r = 0; r < rows; r++) 
-                    ADD_PRODUCT(sum[r * columns + c], column, weight[r]);
-            }
-        }
+        NAME(add_products)(rows, columns, at, weights, sum);
         __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
         weights += rows;
     }
@@ -232,7 +253,6 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
 SHAPES
 #undef SHAPE
 
-#ifndef BLOCKS_ONLY
 /* At one position, vectors hold the rows, which are contiguous in the weights: the same sums. */
 typedef ELEMENT NAME(row_vec) __attribute__((vector_size(MAX_ROWS * sizeof(ELEMENT))));
 typedef ELEMENT NAME(loose_rows)
@@ -533,7 +553,7 @@ static void NAME(load)(enum element from, const void *in, int64_t stride, int64_
 #else
     case I8: COPY_IN(uint8_t, e)
     case I16: COPY_IN(uint16_t, e)
-    case I32: case U8X4: case U8X4_PLAIN: COPY_IN(uint32_t, e)
+    case I32: case U8X4: case I16X2: COPY_IN(uint32_t, e)
     case I64: COPY_IN(uint64_t, e)
 #endif
     default: return;
@@ -566,7 +586,7 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 #else
     case I8: COPY_OUT(uint8_t, e)
     case I16: COPY_OUT(uint16_t, e)
-    case I32: case U8X4: case U8X4_PLAIN: COPY_OUT(uint32_t, e)
+    case I32: case U8X4: case I16X2: COPY_OUT(uint32_t, e)
     case I64: COPY_OUT(uint64_t, e)
 #endif
     default: return;
@@ -575,7 +595,6 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 #undef COPY_OUT
 
 #include "simd/depthwise.inc.h"
-#endif
 #if IS_FLOAT && LANES == VECTOR_LANES_32 && !defined(IS_PAIRS)
 #include "simd/transpose.inc.h"
 #include "simd/channel_vectors.inc.h"
@@ -591,7 +610,6 @@ static const struct microkernels NAME(kernels) = {
     .rows = ROWS,
     .columns = COLUMNS,
     SHAPES
-#ifndef BLOCKS_ONLY
     .sum_position = NAME(sum_position),
     .sum_taps = NAME(sum_taps),
     .sum_row_blocks = NAME(sum_row_blocks),
@@ -614,7 +632,6 @@ static const struct microkernels NAME(kernels) = {
     .add = NAME(add),
     .stream = stream,
     .copy_rows = copy_rows,
-#endif
 };
 #undef SHAPE
 
@@ -633,4 +650,5 @@ static const struct microkernels NAME(kernels) = {
 #undef IS_PAIRS
 #undef NATIVE
 #undef ADD_PRODUCT
+#undef PRODUCTS_ARE_APART
 #undef ADD_ROW_PRODUCT

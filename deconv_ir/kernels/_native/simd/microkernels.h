@@ -20,7 +20,7 @@
 _Static_assert(CACHE_LINE * MAX_ROWS <= BEYOND_WEIGHTS, "micro-kernels read beyond the weights");
 
 /* Types in which elements are multiplied and summed.  ACC_SHORTS: elements of two terms of 16 bits, unsigned
- * bytes of data and signed ones of weights; only `table`. */
+ * bytes of data and signed ones of weights. */
 enum accumulator {
     ACC_F32,
     ACC_F64,
@@ -194,6 +194,9 @@ extern const struct microkernels *const dots_signed, *const dots_mixed;
 
 /* Whether an instruction sums products of two bf16, with vectors of ISA_AVX512. */
 int has_pairs(void);
+
+/* Whether an instruction sums products of four bytes, with vectors of a set. */
+int has_dots(enum isa isa);
 
 /* Return NULL if there are none. */
 const struct microkernels *microkernels_for(enum isa isa, enum accumulator accumulator);

@@ -29,6 +29,10 @@ int has_pairs(void) {
     return isa_available(ISA_AVX512) && microkernels_for(ISA_AVX512, ACC_PAIRS) != NULL;
 }
 
+int has_dots(enum isa isa) {
+    return dots_for(isa) != NULL;
+}
+
 const struct transforms *transforms_for(enum isa isa) {
     return BY_ISA(isa, transforms);
 }
@@ -39,7 +43,7 @@ enum accumulator accumulator_of(enum element element) {
     case I8: case I16: case I32: return ACC_U32;
     case I64: return ACC_U64;
     case U8X4: return ACC_DOTS;
-    case U8X4_PLAIN: return ACC_PLAIN_DOTS;
+    case I16X2: return ACC_SHORTS;
     case BF16X2: return ACC_PAIRS;
     default: return ACC_F32;
     }
