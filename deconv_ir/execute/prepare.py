@@ -151,8 +151,9 @@ class Preparation:
             kernel, size = self._kernel(index, inputs, quantized)
             if kernel is not None:
                 kernels[index] = kernel
-                if self._compressed and kernel.packed_bytes is not None:
-                    for stored in self._compressed.keys() & set(rows):
+                if kernel.packed_bytes is not None:
+                    own = self._sizes if index in self._quantizes else self._compressed
+                    for stored in own.keys() & set(rows):
                         self._sizes[stored] = min(self._sizes[stored], kernel.packed_bytes)
                 packed += size if kernel.packed_bytes is None else 0
             else:
@@ -240,7 +241,8 @@ class Preparation:
             for source in self.graph.topology.sources[index]
             if source is not None and source[0] in self.constant
         }
-        stack = [source[0] for source in kept - self._compressed.keys()]
+        coded = dict(self._find_coded())
+        stack = [source[0] for source in kept - self._compressed.keys() - coded.keys()]
         stack += (source[0] for source in self.wanted if source[0] in self.constant)
         computed: set[int] = set()
         while stack:
@@ -253,10 +255,31 @@ class Preparation:
         def size(source: Source) -> int:
             return tensor_bytes(self.infos[source[0]][source[1]]) or 0
 
-        least = (
-            self._compressed[s].stored_bytes if s in self._compressed else size(s) for s in kept
+        stored = {s: tensor.stored_bytes for s, tensor in self._compressed.items()} | coded
+        least = sum(stored[s] if s in stored else size(s) for s in kept)
+        # A matrix is copied while it is packed, in four bytes a code; the largest comes first.
+        copied = (
+            source
+            for index in self.order
+            if self.graph.layers[index].operation.keeps_codes
+            for source in coded.keys() & set(self.graph.topology.sources[index])
         )
-        return max(sum(least), *map(size, made), 0)
+        return max(least, *map(size, made), *map(size, copied), 0)
+
+    def _find_coded(self) -> Iterator[tuple[Source, int]]:
+        """Find the filters that are read in parts and become codes: the bytes of those."""
+        for index in self.order:
+            rows, operation = self.graph.topology.sources[index], self.graph.layers[index].operation
+            if index in self.constant or not self._is_quantized(index):
+                continue
+            source = rows[1]
+            assert source is not None, "a quantised layer has a filter"
+            if 1 not in operation.takes_lazy or self._uses[source[0]] > 1:
+                continue
+            tensor = self._lazy_tensor(source[0])
+            is_copied = operation.keeps_codes and tensor is not None and tensor.ndim != 2
+            if tensor is not None and not is_copied:
+                yield source, tensor.size
 
     def _find_compressed(self) -> Iterator[tuple[Source, LazyTensor]]:
         """Find the constants that kernels can keep as they are stored."""

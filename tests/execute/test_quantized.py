@@ -501,6 +501,32 @@ def test_scales_that_are_negative_or_zero_or_missing(tmp_path: Any, kind: str) -
     assert [row.precision for row in rows if row.type == kind] == ["i8", "i8"]
 
 
+@pytest.mark.skipif(not compiled_module(), reason="BLAS sums codes in f32")
+@pytest.mark.parametrize("kind", ["Convolution", "MatMul"])
+def test_plans_count_filters_of_codes_as_codes(tmp_path: Any, kind: str) -> None:
+    """Three filters of 256 KiB in f32 each: a plan, and a limit, count 64 KiB of codes."""
+    shape = (1, 256, 1, 2) if kind == "Convolution" else (1, 1, 2, 256)
+    net = Network(",".join(map(str, shape)))
+    y = net.x
+    for _ in range(3):
+        if kind == "Convolution":
+            y = net.convolution(net.quantize(y, *RANGE), net.weights(256, 256, 1, 1)[0], pad=0)
+        else:
+            turns = {"transpose_a": "false", "transpose_b": "true"}
+            y = net.ir.layer("MatMul", [net.quantize(y, *RANGE), net.weights(256, 256)[0]], turns)
+    net.ir.result(y)
+    path, x = net.ir.save(tmp_path), RNG.standard_normal(shape, dtype=np.float32)
+    plan = deconv_ir.load(path).bind([x]).plan
+    assert plan.constant_bytes < plan.weight_bytes + 4096 < 256 << 10
+    assert plan.bound_bytes <= plan.peak_bytes
+    assert plan.peak_bytes - plan.scratch_bytes < 300 << 10
+    limited = deconv_ir.load(path, memory_limit=plan.peak_bytes)
+    for one, other in zip(
+        deconv_ir.load(path).run([x]).values(), limited.run([x]).values(), strict=True
+    ):
+        assert np.array_equal(one, other)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear_onnx"])
 def test_nearest_elements_stay_codes(tmp_path: Any, mode: str) -> None:
     """Between a quantiser and a convolution; other modes compute new numbers."""
