@@ -149,7 +149,9 @@ class _Joining:
         pending = list(coded)
         while pending:
             step = pending.pop()
-            if step in coded and not self._can_be_coded(step, coded, on):
+            reason = self._why_numbers(step, coded, on) if step in coded else None
+            if reason is not None:
+                self.reasons[step] = reason
                 coded.remove(step)
                 pending += [s[0] for s in self.rows[step] if s is not None]
                 pending += self._users_of(step)
@@ -213,24 +215,26 @@ class _Joining:
         """Return the inputs of a layer whose elements its output has."""
         return self.rows[step][: KEEP_LEVELS[self.layers[step].type]]
 
-    def _can_be_coded(self, step: int, coded: set[int], on: dict[int, Levels]) -> bool:
-        """Whether all users of a layer can read codes, and its own data are codes."""
+    def _why_numbers(self, step: int, coded: set[int], on: dict[int, Levels]) -> str | None:
+        """Return why a layer cannot compute codes; None if it can."""
         if step not in self.levels:
             rows = self._carried(step)
             if not all(source is not None and source[0] in coded for source in rows):
-                return False
+                return "its data are not codes"
         carriers = coded - self.levels.keys()
-        return all(
-            source not in self.wanted
-            and all(
-                user in carriers
-                or user in self.averages
-                or self._combines(user, coded)
-                or self._reads(user, source, on[step])
-                for user in self.users.get(source, ())
-            )
-            for source in self._outputs(step)
-        )
+        for source in self._outputs(step):
+            if source in self.wanted:
+                return "it is an output"
+            for user in sorted(self.users.get(source, ())):
+                if not (
+                    user in carriers
+                    or user in self.averages
+                    or self._combines(user, coded)
+                    or self._reads(user, source, on[step])
+                ):
+                    layer = self.layers[user]
+                    return f"layer {layer.name!r} ({layer.type}) does not read codes"
+        return None
 
     def _find_readers(self, on: dict[int, Levels]) -> None:
         """Find the sums and products of tensors on levels, and their means."""

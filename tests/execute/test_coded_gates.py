@@ -41,9 +41,10 @@ def test_codes_are_multiplied(tmp_path: Any, gate: str, turned: bool, act: str) 
         product = level(x, RANGE) * level(y, (-0.3, 1.0))
         product = np.maximum(product, 0) if act else product
         nearly(found, convolve(fake_quantize(product.astype(float), -1.0, 1.1), values))
-    rows = rows_of(model, {"x": x, "gate": y})
-    assert "product" not in rows or not compiled_module()
-    assert "u32" in str(rows["levels"].inputs) or not compiled_module()
+    if compiled_module():
+        rows = rows_of(model, {"x": x, "gate": y})
+        assert "product" not in rows
+        assert str(rows["levels"].inputs[0].element_type) == "u32"
 
 
 KINDS = {

@@ -286,3 +286,17 @@ def test_a_plan_says_why_numbers_are_moved(tmp_path: Any) -> None:
     net, _ = network(KEPT["shuffled channels"], "2,3,6,4")
     shown = invoke(net.ir.save(tmp_path), "--explain-plan").output
     assert "in f32: it does not move channels by fours" in shown or not compiled_module()
+
+
+def test_a_plan_says_which_layer_reads_numbers(tmp_path: Any) -> None:
+    """Both the quantiser and the layer that moves its results stay in f32."""
+    net = Network("1,4,6,6")
+    data = net.quantize(net.x, *RANGE, name="levels")
+    turned = net.ir.layer("Transpose", [data, net.ir.const(np.array([0, 1, 3, 2]))], name="turned")
+    net.ir.result(net.convolution(turned, net.weights(4, 4, 1, 1)[0], pad=0))
+    net.ir.result(net.ir.layer("Sigmoid", [turned], name="bent"))
+    model = deconv_ir.load(net.ir.save(tmp_path))
+    rows = rows_of(model, {"x": np.zeros((1, 4, 6, 6), np.float32)})
+    if compiled_module():
+        assert rows["turned"].reason == "layer 'bent' (Sigmoid) does not read codes"
+        assert rows["levels"].reason == "layer 'turned' (Transpose) does not read codes"
