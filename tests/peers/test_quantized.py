@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from plan_rows import rows_of
 from quantized_layers import RNG, Network
+
+import deconv_ir
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 ov = pytest.importorskip("openvino")
 pytestmark = pytest.mark.peers
@@ -52,6 +56,29 @@ def test_products_are_those_of_openvino_but_for_a_level(
     x = RNG.standard_normal((1, rows, 64), dtype=np.float32)
     (ours,) = net.run(tmp_path, x)
     require_at_most_a_level(tmp_path, x, ours, 5.1 / 255)
+
+
+def test_moved_and_gated_levels_are_those_of_openvino_but_for_one(tmp_path: Path) -> None:
+    """Parts change places; a mean of all positions makes a gate, which multiplies them."""
+    net = Network("1,16,14,14")
+    ir = net.ir
+    weights, _ = net.weights(16, 16, 3, 3)
+    made = ir.layer("Convolution", [net.quantize(net.x, -1.28, 1.27), weights], PLACES)
+    levels = net.quantize(ir.layer("ReLU", [made]), 0.0, 2.55)
+    lists = [ir.const(np.array(given)) for given in (1, [4, 12])]
+    index, first = ir.layer("VariadicSplit", [levels, *lists], outputs=["1,4,7,7", "1,12,7,7"])
+    parts = [(index, first + 1), (index, first)]
+    joined = ir.layer("Concat", parts, {"axis": "1"}, outputs=["1,16,7,7"])
+    axes = ir.const(np.array([2, 3]))
+    mean = ir.layer("ReduceMean", [joined, axes], {"keep_dims": "true"}, name="mean")
+    gate = net.quantize(ir.layer("Sigmoid", [mean]), 0.0, 1.0)
+    ir.result(net.quantize(ir.layer("Multiply", [joined, gate]), 0.0, 2.55))
+    x = np.random.default_rng(5).standard_normal((1, 16, 14, 14), dtype=np.float32)
+    (ours,) = net.run(tmp_path, x)
+    require_at_most_a_level(tmp_path, x, ours, 0.01)
+    if compiled_module():
+        rows = rows_of(deconv_ir.load(tmp_path / "model.xml"), {"x": x})
+        assert str(rows["mean"].inputs[0].element_type) == "u32"
 
 
 def require_at_most_a_level(tmp_path: Path, x: Any, ours: Any, step: float) -> None:
