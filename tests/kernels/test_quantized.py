@@ -147,17 +147,51 @@ def test_sums_are_exact_on_every_instruction_set(
 
 
 @pytest.mark.parametrize("forward", [False, True])
+@pytest.mark.parametrize("extents", [(1, 1), (7, 19), (40, 40)])
+@pytest.mark.parametrize("inputs", [1, 5, 6, 129])
+@pytest.mark.parametrize("machine", ["", "zen3", "skylake-x"])
+def test_sums_are_exact_with_a_single_channel_in_the_last_element(
+    monkeypatch: pytest.MonkeyPatch,
+    machine: str,
+    inputs: int,
+    extents: tuple[int, int],
+    forward: bool,
+) -> None:
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+    rng = np.random.default_rng(inputs)
+    groups, outputs = (1 if inputs < 5 else 2), 5
+    problem = Problem(groups, inputs, outputs, (2, 3), (1, 2), (1, 1), forward)
+    sides = (groups * outputs, inputs) if forward else (groups * inputs, outputs)
+    codes = rng.integers(-128, 128, (*sides, 2, 3)).astype(np.int8)
+    levels = Levels(256, *((0.0,), (255.0,)) * 2)
+    kernel = QuantizedKernel(
+        problem, codes, np.ones(groups * outputs), levels, None, Activation(), adds=False,
+        scratch_bytes=1 << 26,
+    )  # fmt: skip
+    x = rng.integers(0, 256, (2, groups * inputs, *extents)).astype(np.float32)
+    output = (3, 4) if extents == (1, 1) else (6, 17)
+    found = kernel.plan(x.shape, (0, 1), output).run([x])[0]
+    expected = definition(problem, x.astype(float), codes.astype(float), (0, 1), output)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("forward", [False, True])
 @pytest.mark.parametrize("rows", [1, 2, 3, 99])
+@pytest.mark.parametrize("inputs", [13, 14])
 @pytest.mark.parametrize("extends", [False, True])
-def test_elements_of_a_filter_are_read_in_parts(extends: bool, rows: int, forward: bool) -> None:
-    groups, inputs, outputs = 2, 13, 3
-    codes = np.random.default_rng(rows).integers(-128, 128, (2, 13, 3, 2)).astype(np.int8)
-    sides = (6, 13) if forward else (26, 3)
+def test_elements_of_a_filter_are_read_in_parts(
+    extends: bool, inputs: int, rows: int, forward: bool
+) -> None:
+    groups, outputs = 2, 3
+    codes = np.random.default_rng(rows).integers(-128, 128, (2, inputs, 3, 2)).astype(np.int8)
+    sides = (6, inputs) if forward else (2 * inputs, 3)
     of_filter = (codes.swapaxes(1, 2) if forward else codes).reshape(*sides, 2)
     problem = Problem(groups, inputs, outputs, (2,), (1,), (1,), forward)
     filter_ = FilterElements(problem, of_filter, extends=extends)
     elements, of_four = filter_.elements, 2 if extends else 1
-    assert elements.shape == ((6, 4 * of_four, 2) if forward else (8 * of_four, 3, 2))
+    # The second element of a single channel is left out.
+    of_group = 4 * of_four - (extends and inputs == 13)
+    assert elements.shape == ((6, of_group, 2) if forward else (2 * of_group, 3, 2))
     elements.part_bytes = 4 * rows * int(np.prod(elements.shape[1:]))
     parts = dict(elements.parts())
     assert len(parts) == -(-elements.shape[0] // rows)
@@ -165,7 +199,8 @@ def test_elements_of_a_filter_are_read_in_parts(extends: bool, rows: int, forwar
     found = found.reshape(groups, *((3, -1) if forward else (-1, 3)), 2)
     for group, out, tap in np.ndindex(groups, outputs, 2):
         of_group = found[group, out, :, tap] if forward else found[group, :, out, tap]
-        row = np.pad(codes[group, :, out, tap], (0, 3))
+        row = np.pad(codes[group, :, out, tap], (0, 16 - inputs))
+        of_group = np.pad(of_group, (0, 4 * of_four - len(of_group)))
         for four in range(4):
             values = row[4 * four : 4 * four + 4]
             stored = of_group[of_four * four : of_four * (four + 1)].copy()

@@ -144,7 +144,8 @@ def join_groups(problem: Problem, codes: Array, joins: int) -> Array:
 class FilterElements:
     """A filter with codes of four input channels in one element or two, read part by part.
 
-    Two have codes of 16 bits: those of the channels 0 and 2, then 1 and 3.  Missing ones are 0.
+    Two have codes of 16 bits: those of the channels 0 and 2, then 1 and 3.  Missing ones are 0; a
+    second element without any is left out.
 
     Parameters
     ----------
@@ -159,7 +160,10 @@ class FilterElements:
     def __init__(self, problem: Problem, codes: Constant, *, extends: bool) -> None:
         self._problem, self._codes = problem, codes
         self._of_four = 2 if extends else 1
-        self.of_group = -(-problem.channels_in // FOUR) * self._of_four
+        self._fours_of_group = -(-problem.channels_in // FOUR)
+        self.of_group = self._fours_of_group * self._of_four
+        if extends and problem.channels_in % FOUR == 1:
+            self.of_group -= 1
         rows, columns, *kernel = codes.shape
         if problem.forward:
             shape = (rows, self.of_group, *kernel)
@@ -186,15 +190,19 @@ class FilterElements:
             self.sums[first:last] = codes.sum(axis=1, dtype=np.float64)
             return self._joined(codes).reshape(-1)
         # Rows of whole fours of channels, of which the first may be the second of two.
-        one = first // self._of_four
-        fours = self._fours(one, -(-last // self._of_four))
-        before = first - one * self._of_four
-        return fours[before : before + last - first].reshape(-1)
+        (one, before), (end, _) = self._place(first), self._place(last - 1)
+        return self._fours(one, end + 1)[before : before + last - first].reshape(-1)
+
+    def _place(self, row: int) -> tuple[int, int]:
+        """Return the index of an element's four of channels, and its own within it."""
+        group, within = divmod(row, self.of_group)
+        four, rest = divmod(within, self._of_four)
+        return group * self._fours_of_group + four, rest
 
     def _fours(self, first: int, last: int) -> Array:
         """Return the elements of fours of input channels, those of groups after each other."""
         inputs, outputs = self._problem.channels_in, self._problem.channels_out
-        of_group, found = -(-inputs // FOUR), []
+        of_group, found = self._fours_of_group, []
         for group in range(first // of_group, (last - 1) // of_group + 1):
             begin = max(first - group * of_group, 0)
             end = min(last - group * of_group, of_group)
@@ -220,7 +228,9 @@ class FilterElements:
             pairs = padded.reshape(rows, -1, 2, 2, *taps).swapaxes(2, 3)
             parts = np.moveaxis(pairs, 3, -1).astype(np.int16)
         elements = np.ascontiguousarray(parts).view(np.uint32)[..., 0]
-        return elements.reshape(rows, channels // FOUR * self._of_four, *taps)
+        elements = elements.reshape(rows, channels // FOUR * self._of_four, *taps)
+        is_alone = self._of_four == 2 and codes.shape[1] % FOUR == 1
+        return elements[:, :-1] if is_alone else elements
 
 
 def sums_of_taps(problem: Problem, codes: Array) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x5DF12B3
+INTERFACE = 0xEC21C9B
 """The hash of the header."""
 
 AXES = 3

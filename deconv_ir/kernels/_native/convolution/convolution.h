@@ -51,9 +51,13 @@ struct problem {
 static inline int problem_has_codes(const struct problem *problem) {
     return problem->element == U8X4 || problem->element == I16X2;
 }
-/* Channels of a layer that each channel of the data becomes. */
+/* Channels of a layer that each channel of the data becomes, but for the last of a group. */
 static inline int64_t spread_of(const struct problem *problem) {
     return problem->element == I16X2 ? 2 : 1;
+}
+/* Channels of a group's data. */
+static inline int64_t data_channels(const struct problem *problem) {
+    return divide_up(problem->channels_in, spread_of(problem));
 }
 
 struct run {

@@ -93,7 +93,7 @@ int copy_data(const struct direct_context *c, const struct direct_tile *tile, in
     int not_finite = 0;
     struct read_residue seen = see(c, tile, 0);
     for (int64_t first = 0; first < channels; first += spread) {
-        const int64_t index = (tile->group * c->problem->channels_in + first_channel + first) / spread;
+        const int64_t index = tile->group * data_channels(c->problem) + (first_channel + first) / spread;
         const int64_t channel = first + spread - 1;
         for (int64_t i = 0; i < c->plan->residues; i++) {
             if (c->plan->residues > 1) seen = see(c, tile, i);

@@ -173,7 +173,7 @@ void run_depthwise(const struct direct_context *c, struct direct_tile *tile) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t spread = spread_of(c->problem);
-    const struct input_block all = {0, spread, 1, 1, 0};
+    const struct input_block all = {0, c->problem->channels_in, 1, 1, 0};
     const int64_t end = least(tile->group + t->groups, c->problem->groups);
     const int64_t zs = subs_along(&a[0]), ys = subs_along(&a[1]);
     const int simple = is_simple(c);
@@ -193,7 +193,7 @@ void run_depthwise(const struct direct_context *c, struct direct_tile *tile) {
     }
     for (int first = 1; tile->group < end; tile->group++, first = 0) {
         if (simple) copy_over(c, tile, &parts, data);
-        else copy_data(c, tile, 0, spread);
+        else copy_data(c, tile, 0, all.count);
         for (int64_t sub = 0; sub < zs * ys; sub++) {
             if (is_plain && (first || zs * ys > 1))
                 plain = plain_sub_of(c, tile, sub / ys, sub % ys);

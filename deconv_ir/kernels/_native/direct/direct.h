@@ -77,7 +77,7 @@ struct sweep {
 
 /* Whether a group has one channel of data before these are spread, and one of results or the sums of codes of a block. */
 static inline int sums_by_channel(const struct kernel *k) {
-    return k->problem.channels_in == spread_of(&k->problem) &&
+    return data_channels(&k->problem) == 1 &&
            (k->problem.channels_out == 1 ||
             (problem_has_codes(&k->problem) && k->packing.blocks == 1));
 }

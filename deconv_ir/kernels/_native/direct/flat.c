@@ -5,7 +5,7 @@
 /* The data of a tile from a channel on, if they are read without a copy. */
 static const char *data_in_place(const struct direct_context *c, const struct direct_tile *tile,
                                  int64_t channel) {
-    const int64_t index = (tile->group * c->problem->channels_in + channel) / spread_of(c->problem);
+    const int64_t index = tile->group * data_channels(c->problem) + channel / spread_of(c->problem);
     return c->data + (tile->first_image * c->run->image_step + index * c->run->channel_step +
                       tile->first[2]) * c->kernels->size;
 }

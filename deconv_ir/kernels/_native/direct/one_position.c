@@ -165,9 +165,9 @@ static void sum_sub(const struct direct_context *c, const struct direct_tile *ti
     }
 }
 
-/* Spread the bytes of all channels at one position. */
+/* Spread the bytes of all channels of data at one position. */
 static void spread_position(uint32_t *data, int64_t channels) {
-    for (int64_t i = channels / 2 - 1; i >= 0; i--) {
+    for (int64_t i = channels - 1; i >= 0; i--) {
         const uint32_t bytes = data[i];
         data[2 * i] = bytes & 0x00ff00ff;
         data[2 * i + 1] = bytes >> 8 & 0x00ff00ff;
@@ -179,7 +179,7 @@ void run_one_position(void *context, int64_t job, void *scratch) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const enum element element = (enum element)c->problem->element;
-    const int64_t channels = c->problem->channels_in, spread = spread_of(c->problem);
+    const int64_t given = data_channels(c->problem);
     struct direct_tile tile = {.group = job / t->row_groups, .images = 1,
                         .first_block = job % t->row_groups * t->blocks, .data = scratch};
     tile.blocks = least(t->blocks, c->packing->blocks - tile.first_block);
@@ -188,10 +188,10 @@ void run_one_position(void *context, int64_t job, void *scratch) {
     int64_t *const places = (int64_t *)(tile.row + t->row_bytes);
     for (; tile.first_image < c->run->batch; tile.first_image++) {
         const char *from = c->data + (tile.first_image * c->run->image_step +
-                                      tile.group * channels / spread * c->run->channel_step) *
+                                      tile.group * given * c->run->channel_step) *
                                          element_size(element);
-        c->kernels->load(element, from, c->run->channel_step, channels / spread, tile.data);
-        if (spread > 1) spread_position((uint32_t *)(void *)tile.data, channels);
+        c->kernels->load(element, from, c->run->channel_step, given, tile.data);
+        if (spread_of(c->problem) > 1) spread_position((uint32_t *)(void *)tile.data, given);
         for (int64_t qz = 0; qz < subs_along(&a[0]); qz++)
             for (int64_t qy = 0; qy < subs_along(&a[1]); qy++)
                 for (int64_t qx = 0; qx < subs_along(&a[2]); qx++) {
@@ -217,7 +217,7 @@ int plan_one_position(const struct kernel *k, const struct run *run, struct plan
     if (depth == 1) t.blocks = round_up(t.blocks, MAX_ROWS);
     t.blocks = least(t.blocks, blocks);
     const int64_t sums = k->packing.rows * (depth == 1 ? t.blocks : depth);
-    t.data_bytes = round_up(t.channels * size, CACHE_LINE);
+    t.data_bytes = round_up(data_channels(problem) * spread_of(problem) * size, CACHE_LINE);
     t.sums_bytes = t.row_bytes = round_up((sums + most(lanes, MAX_ROWS)) * size, CACHE_LINE);
     t.panel_bytes = round_up(depth * (int64_t)sizeof(int64_t), CACHE_LINE);
     t.bytes = t.data_bytes + t.sums_bytes + t.row_bytes + t.panel_bytes;

@@ -63,7 +63,7 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     const int64_t rows = t->images * t->shape[0] * t->shape[1];
     t->line = round_up((t->shape[1] - 1) * t->pitch + t->shape[2] + lanes, lanes);
     t->panel = (divide_up(rows * t->shape[2] + slack, line_elements) | 1) * line_elements;
-    t->data_bytes = round_up(t->channels * t->channel_stride * size, CACHE_LINE);
+    t->data_bytes = round_up(round_up(t->channels, spread_of(&k->problem)) * t->channel_stride * size, CACHE_LINE);
     const int64_t lines_of_subs = least(axes[2].out_stride, most(axes[2].output, 1));
     t->panel_bytes =
         t->compact ? round_up(t->channels * plan->depth * t->panel * size, CACHE_LINE) : 0;
@@ -237,7 +237,7 @@ static void smallest_tile(const struct kernel *k, const struct run *run, const s
     const int64_t width = least(k->kernels->lanes, most(row->last - row->first, 1));
     const int64_t channels = least(k->packing.channel_block, most(k->problem.channels_in, 1));
     const int64_t most_bytes = most(run->scratch_bytes, run->thread_bytes);
-    const int64_t tried[][2] = {{width, channels}, {1, channels}, {1, spread_of(&k->problem)}};
+    const int64_t tried[][2] = {{width, channels}, {1, channels}, {1, least(spread_of(&k->problem), channels)}};
     for (int i = 0; i < 3; i++) {
         *t = (struct tiling){.images = 1, .shape = {1, 1, tried[i][0]}, .threads = 1,
                              .channels = tried[i][1], .blocks = 1};

@@ -15,7 +15,7 @@ int problem_is_sane(const struct problem *problem) {
     if (problem->folded < 1 || problem->channels_out % problem->folded) return 0;
     if (problem->winograd < WINOGRAD_NEVER || problem->winograd > WINOGRAD_ALWAYS) return 0;
     if (problem->channel_block < 0) return 0;
-    if (problem->channels_in % spread_of(problem) || problem->channel_block % spread_of(problem)) return 0;
+    if (problem->channel_block % spread_of(problem)) return 0;
     if (problem->form < 0 || problem->form > COMPRESSED_FORMS) return 0;
     /* Other sums read the packed weights themselves. */
     if (is_compressed(problem) &&
@@ -99,15 +99,10 @@ static int results_fit(const Kernel *self, const struct dequantization *d, const
            bytes == product_of((int64_t[]){4, run->batch, planes, d->positions}, 4);
 }
 
-static int64_t channels_of_data(const Kernel *self) {
-    const struct problem *problem = &self->k.problem;
-    return problem->groups * problem->channels_in / spread_of(problem);
-}
-
 int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                      Py_buffer *in, Py_buffer *result, Py_buffer *added, struct results *results) {
     const int64_t size = element_size((enum element)self->k.problem.element);
-    const int64_t channels_in = channels_of_data(self);
+    const int64_t channels_in = self->k.problem.groups * data_channels(&self->k.problem);
     PyObject *given[4], *addend;
     struct run_fields fields;
     memset(run, 0, sizeof *run);
@@ -165,7 +160,8 @@ static void set_steps(const Kernel *self, struct run *run) {
         if (__builtin_mul_overflow(step, run->data[a], &step)) step = 0;
     }
     run->channel_step = step;
-    if (__builtin_mul_overflow(step, channels_of_data(self), &run->image_step))
+    if (__builtin_mul_overflow(step, self->k.problem.groups * data_channels(&self->k.problem),
+                               &run->image_step))
         run->image_step = 0;
 }
 
