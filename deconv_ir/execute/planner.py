@@ -247,8 +247,12 @@ class _Planner:
 
     def _precisions(self) -> dict[int, str]:
         """Return the types in which steps compute, where these are not their output's."""
-        coded = {index: "u8" for index, _ in self.prepared.codes}
-        return coded | self.prepared.precisions
+        found = {index: "u8" for index, _ in self.prepared.codes}
+        for index, row in zip(self.layers, self.rows, strict=True):
+            own = self.graph.layers[index].operation.computes_in(self._infos_of(row))
+            if own is not None:
+                found[index] = own
+        return found | self.prepared.precisions
 
     def _choose_budgets(
         self, grants: Sequence[Grant], of_tile: bool

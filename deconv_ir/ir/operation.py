@@ -602,6 +602,10 @@ class Operation(Record):
         """Count the arithmetic operations, a multiply-add as two; None: not counted."""
         return None
 
+    def computes_in(self, inputs: Infos) -> str | None:
+        """Return the types in which it computes, ``i8``, if they are not that of its output."""
+        return None
+
     def tile(self, boxes: "Boxes", inputs: Infos, outputs: Infos, context: Context) -> "LayerTile":
         """Return how boxes of the outputs are computed, from integers alone.
 

@@ -170,6 +170,13 @@ class OnIntegers(Operation):
         typed = "output_type" in self.operation.fields
         return self.operation.replace(output_type=None) if typed else self.operation
 
+    def computes_in(self, inputs: Infos) -> str | None:
+        """Return ``i8`` for sums of integers, which are exact; those of f8 are in f64."""
+        types = [info.element_type for info in inputs[:2]]
+        if all(one is not None and one.is_integer for one in types):
+            return "i8"
+        return "f64"
+
     def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count the operation's own work."""
         return self.operation.work(inputs, output)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
 from onednn_oracle import RNG, close, floats, gather, run, scatter
+from plan_rows import rows_of
 
 import deconv_ir
 from deconv_ir.formats.conversion import convert
@@ -117,6 +118,19 @@ def test_int8_patterns_sum_exact_integers(
         levels[at] = min(255, max(0, level))
     np.testing.assert_array_equal(found["4"], exact)
     np.testing.assert_array_equal(found["8"], levels)
+
+
+@pytest.mark.parametrize("source", ["u8", "s8"])
+def test_plans_and_profiles_say_that_sums_are_of_integers(source: str) -> None:
+    graph = quantized_graph(source, [0.1, 1.0, 3.0, 0.2], [3, 0, 0, 100], 1, added=False)
+    model = deconv_ir.load(as_bytes(*graph))
+    x = np.zeros((2, 4, 5, 5), "u1" if source == "u8" else "i1")
+    arrays = {"0": x, "2": np.zeros((4, 6, 3, 3), "i1")}
+    profile = deconv_ir.Profile()
+    model.run(arrays, profile=profile)
+    rows = rows_of(model, arrays).values()
+    assert [row.precision for row in rows if row.type == "ConvTranspose"] == ["i8"]
+    assert [row.precision for row in profile.layers if row.type == "ConvTranspose"] == ["i8"]
 
 
 @pytest.mark.parametrize("kind", ["Convolution", "ConvTranspose"])
