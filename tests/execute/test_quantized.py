@@ -16,6 +16,7 @@ from plan_rows import rows_of
 from quantized_layers import RNG, Network, convolve, deconvolve, fake_quantize, nearly
 
 import deconv_ir
+from deconv_ir.kernels.runtime.cpu import has_dots
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 RANGE = (-1.28, 1.27)
@@ -517,9 +518,11 @@ def test_plans_count_filters_of_codes_as_codes(tmp_path: Any, kind: str) -> None
     net.ir.result(y)
     path, x = net.ir.save(tmp_path), RNG.standard_normal(shape, dtype=np.float32)
     plan = deconv_ir.load(path).bind([x]).plan
-    assert plan.constant_bytes < plan.weight_bytes + 4096 < 256 << 10
+    # Without an instruction for products of bytes, convolutions have codes of 16 bits.
+    of_code = 2 if kind == "Convolution" and not has_dots() else 1
+    assert plan.constant_bytes < plan.weight_bytes + 4096 < of_code * 256 << 10
     assert plan.bound_bytes <= plan.peak_bytes
-    assert plan.peak_bytes - plan.scratch_bytes < 300 << 10
+    assert plan.peak_bytes - plan.scratch_bytes < of_code * 300 << 10
     limited = deconv_ir.load(path, memory_limit=plan.peak_bytes)
     for one, other in zip(
         deconv_ir.load(path).run([x]).values(), limited.run([x]).values(), strict=True

@@ -175,6 +175,39 @@ def test_sums_are_exact_with_a_single_channel_in_the_last_element(
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (9, 8)])
+@pytest.mark.parametrize("forward", [False, True])
+@pytest.mark.parametrize("other", [None, (0, 1), (3, 2)])
+@pytest.mark.parametrize("machine", ["", "zen3", "skylake-x"])
+def test_sums_of_joined_groups_are_exact(
+    monkeypatch: pytest.MonkeyPatch,
+    machine: str,
+    other: tuple[int, int] | None,
+    forward: bool,
+    kernel: tuple[int, int],
+) -> None:
+    """Of depthwise layers, and of one group with such zeros but for one weight, of the last tap."""
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+    rng = np.random.default_rng(kernel[0])
+    own = rng.integers(-128, 128, (8, 1, *kernel)).astype(np.int8)
+    problem = Problem(8, 1, 1, kernel, (1, 2), (1, 1), forward)
+    if other is not None:
+        codes = np.zeros((4, 4, *kernel), np.int8)
+        codes[range(4), range(4)] = own[:4, 0]
+        codes[(*other, -1, -1)] = 77
+        problem, own = problem._replace(groups=1, channels_in=4, channels_out=4), codes
+    channels = problem.groups * problem.channels_in
+    levels = Levels(256, *((0.0,), (255.0,)) * 2)
+    made = QuantizedKernel(
+        problem, own, np.ones(channels), levels, None, Activation(), adds=False,
+        scratch_bytes=1 << 26,
+    )  # fmt: skip
+    x = rng.integers(0, 256, (1, channels, 11, 30)).astype(np.float32)
+    found = made.plan(x.shape, (1, 0), (9, 13)).run([x])[0]
+    expected = definition(problem, x.astype(float), own.astype(float), (1, 0), (9, 13))
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("forward", [False, True])
 @pytest.mark.parametrize("rows", [1, 2, 3, 99])
 @pytest.mark.parametrize("inputs", [13, 14])

@@ -89,6 +89,29 @@ static void sum_guarded(const struct direct_context *c, const struct sub *sub, i
     free(kept);
 }
 
+#define MOST_JOINED 64 /* taps of joined groups whose zeros are left out */
+
+/* Sum four rows of four joined groups, whose codes are in two pairs: rows 0 and 2 have weights for the first pair
+ * alone, rows 1 and 3 for the second.  Returns 0, and sums nothing, for other rows. */
+static int sum_joined(const struct direct_context *c, int rows, int64_t taps, const int32_t *offsets,
+                      int64_t positions, const char *data, const char *packed, char *sums, int64_t row_stride) {
+    const uint32_t(*weights)[4] = (const void *)packed;
+    uint32_t own[2][MOST_JOINED][2];
+    if (c->problem->element != I16X2 || c->problem->channels_in != 2 || c->k->bias || rows != 4 || positions < 2 ||
+        taps > MOST_JOINED)
+        return 0;
+    for (int64_t pair = 0; pair < 2; pair++)
+        for (int64_t tap = 0; tap < taps; tap++, weights++) {
+            if ((*weights)[1 - pair] | (*weights)[3 - pair]) return 0;
+            own[pair][tap][0] = (*weights)[pair];
+            own[pair][tap][1] = (*weights)[pair + 2];
+        }
+    for (int64_t pair = 0; pair < 2; pair++)
+        sum_rows(c->kernels, 2, positions, taps, offsets + pair * taps, data, (const char *)own[pair],
+                 sums + pair * row_stride * c->kernels->size, 2 * row_stride, 1, NULL, NULL);
+    return 1;
+}
+
 /* The start of the sums of a block of rows. */
 static char *sums_of(const struct direct_context *c, const struct sweep *sweep, int64_t sub_index,
                      int64_t block_index) {
@@ -126,6 +149,7 @@ static void sum_block(const struct direct_context *c, const struct direct_tile *
     const char *weights = (const char *)c->k->packed + packed * size;
     if (taken) weights = taken;
     char *sums = sums_of(c, sweep, sub_index, block_index) + at * size;
+    const int32_t *offsets = sweep->offsets ? sweep->offsets : sub->offsets;
     /* Functions of many instructions are faster on long rows: see activate_blocks(). */
     const struct epilogue *finish = epilogue_of(c, sweep);
     if (finish->activation == ACT_FUNCTION)
@@ -135,10 +159,10 @@ static void sum_block(const struct direct_context *c, const struct direct_tile *
     if (in->guarded)
         sum_guarded(c, sub, channel, rows, positions, depth, data, weights, sums,
                     sweep->row_stride, in->begins, bias, finish);
-    else
-        sum_rows(c->kernels, rows, positions, depth,
-                 sweep->offsets ? sweep->offsets : sub->offsets, data, weights, sums,
-                 sweep->row_stride, in->begins, bias, finish);
+    else if (in->count != c->problem->channels_in ||
+             !sum_joined(c, rows, sub->taps, offsets, positions, data, weights, sums, sweep->row_stride))
+        sum_rows(c->kernels, rows, positions, depth, offsets, data, weights, sums, sweep->row_stride, in->begins,
+                 bias, finish);
 }
 
 /* Unpack the weights of a block of rows of a sub-convolution, [channel][tap][row]. */
