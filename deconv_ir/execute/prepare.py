@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _MOST_LAZY = 8
 # Bytes that plans need for scratchpads, so that they need not be small.
 _SCRATCHPADS = 1 << 20
+# Bytes of filters for which a run that unpacks them needs as much scratchpad.
+_UNPACKING = 16 << 10
 
 
 class PreparedModel(NamedTuple):
@@ -313,11 +315,12 @@ class Preparation:
                     size = tensor_bytes(self.infos[index][0]) or 0
                     positions[source] = max(size, positions.get(source, 0))
         more = {s: self._compressed[s].nbytes - self._compressed[s].stored_bytes for s in positions}
-        needed = self._least_bytes() + self._tensor_bytes() + _SCRATCHPADS
+        needed = self._least_bytes() + self._tensor_bytes()
+        needed += min(_SCRATCHPADS, needed // 2)  # small models need less
         room = sum(more.values())
         if not fits(needed + room, self.memory_limit):
             limit = available_bytes() if self.memory_limit is None else self.memory_limit
-            room = limit - needed
+            room = max(limit - needed, _UNPACKING)
         for source in sorted(positions, key=lambda s: -positions[s]):
             if more[source] <= room:
                 room -= more[source]

@@ -530,6 +530,20 @@ def test_plans_count_filters_of_codes_as_codes(tmp_path: Any, kind: str) -> None
         assert np.array_equal(one, other)
 
 
+def test_small_filters_do_not_stay_stored_at_the_limit_of_the_plan(tmp_path: Any) -> None:
+    """To unpack them in each run takes more memory than they take: the run would be refused."""
+    net = Network("1,4,8,8")
+    y = net.x
+    for _ in range(3):
+        y = net.ir.layer("ReLU", [net.convolution(y, net.weights(4, 4, 3, 3)[0])])
+    net.ir.result(y)
+    path, x = net.ir.save(tmp_path), RNG.standard_normal((1, 4, 8, 8), dtype=np.float32)
+    model = deconv_ir.load(path)
+    limited = deconv_ir.load(path, memory_limit=model.bind([x]).plan.peak_bytes)
+    (found,), (expected,) = (one.run([x]).values() for one in (limited, model))
+    assert np.array_equal(found, expected)
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear_onnx"])
 def test_nearest_elements_stay_codes(tmp_path: Any, mode: str) -> None:
     """Between a quantiser and a convolution; other modes compute new numbers."""
