@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from deconv_ir.arrays.casting import Cast
-    from deconv_ir.bound import BoundModel
+    from deconv_ir.bound import BoundModel, RepeatedRun
     from deconv_ir.execute.profile import Profile
     from deconv_ir.execute.variables import Variables
     from deconv_ir.ir.symbolic_shapes import InferredShapes, SymbolicShapes
@@ -107,6 +107,7 @@ class Model(Changeable, Tileable):
         self._given = ModelInputs(graph, self._parameters, self.inputs)
         self._executors: LRUCache[Hashable, Executor] = LRUCache(_EXECUTORS_KEPT)
         self._inferences: LRUCache[Hashable, Inference] = LRUCache(_INFERENCES_KEPT)
+        self._repeated: RepeatedRun | None = None
         if not inference.findings:
             # Arrays of the declared shapes have the same findings, except those about Parameters.
             declared = ((i, inference.outputs[i][0]) for i in self._parameters)
@@ -368,7 +369,16 @@ class Model(Changeable, Tileable):
         ['up']
         """
         if state is None:
-            return self._bind_arrays(inputs, outputs, cast).run(profile=profile)
+            is_plain = outputs is None and profile is None
+            if is_plain and self._repeated is not None:
+                found = self._repeated.run(inputs)
+                if found is not None:
+                    return found
+            bound = self._bind_arrays(inputs, outputs, cast)
+            results = bound.run(profile=profile)
+            if is_plain:
+                self._repeated = _repeated_run().after(bound, tuple(self.inputs))
+            return results
         arrays = self._given.match(inputs, cast=cast)
         with state.taken() as values:
             return self._run_with(values, self._wanted(outputs), arrays, profile)
@@ -563,6 +573,14 @@ def _bound_model() -> type[BoundModel]:
     from deconv_ir.bound import BoundModel
 
     return BoundModel
+
+
+@functools.cache
+def _repeated_run() -> type[RepeatedRun]:
+    # As in `_bound_model`.
+    from deconv_ir.bound import RepeatedRun
+
+    return RepeatedRun
 
 
 def _indices(graph: Graph, type_name: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deconv_ir.errors import DeconvError
+from deconv_ir.errors import DeconvError, ResourceError
 from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import fits, out_of_memory, require_memory
@@ -204,6 +204,8 @@ class Executor:
         observer: Observer | None = None,
         variables: dict[str, Array] | None = None,
         once: bool = False,
+        *,
+        owned: bool = False,
     ) -> list[Array]:
         """Compute the wanted tensors.
 
@@ -219,70 +221,96 @@ class Executor:
             The values of the variables of bodies, which read and write them.
         once : bool
             Free the packed weights of each layer when it has run.
+        owned : bool
+            Return arrays that share memory with no other; see `fitting.own`.
         """
-        request = self._idle.take(lambda idle: idle.plan is plan)
-        if request is None and self.memory_limit is not None:
-            clear_idle()  # arenas of other plans count as well
-        prepared = self._prepared
-        assert prepared is not None, "the plan was made from it"
-        # Runs of other plans may have packed more weights.
-        more, arena = self._weight_bytes - plan.weight_bytes, plan.arena_bytes if request else 0
-        needed = plan.peak_bytes + max(0, more)
-        if more > 0 and not fits(needed, self.memory_limit, held=self._weight_bytes + arena):
-            self._release_forms(prepared)
-            self._weight_bytes = prepared.weight_bytes
-            needed = plan.peak_bytes + max(0, self._weight_bytes - plan.weight_bytes)
-        held = self._weight_bytes + arena
-        require_memory(needed, self.memory_limit, held=held, file=self.graph.file)
-        if request is None:
-            from deconv_ir.execute.request import InferRequest
-
-            request = InferRequest(plan, prepared)
+        request = self._take(plan)
         if plan.bodies:
             request.with_bodies = functools.partial(
                 self._with_bodies,
                 variables={} if variables is None else variables,
                 observer=observer,
             )
+        values = request.values
         for index, slot in plan.inputs.items():
-            request.values[slot] = inputs[index]
-        step = None
-        # Infinities and NaNs are valid results here, so warnings are off.
-        with _numpy().errstate(all="ignore"):
-            try:
-                if observer is None and not once:
-                    for step, call in request.work:  # noqa: B007 - errors name the step
-                        call()
-                else:
-                    kernels = prepared.kernels if once else {}
-                    # Equal layers share a kernel.
-                    last_use = {kernels[s.layer]: s.layer for s in plan.steps if s.layer in kernels}
-                    for step, call in zip(plan.steps, request.calls, strict=True):
-                        began = perf_counter()
-                        call()
-                        kernel = kernels.get(step.layer)
-                        if kernel is not None and last_use[kernel] == step.layer:
-                            kernel.release()
-                        if observer is not None:
-                            observer(step, began, perf_counter())
-            except DeconvError as error:
-                if step is not None:
-                    layer = prepared.graph.layers[step.layer]
-                    error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
-                raise
+            values[slot] = inputs[index]
+        if request.is_direct:
+            self._compute(request, observer, once=once)
+        else:
+            # Infinities and NaNs are valid results here, so warnings are off.
+            with _numpy().errstate(all="ignore"):
+                self._compute(request, observer, once=once)
         if plan is not self._last_run:
-            self._last_run, self._weight_bytes = plan, prepared.weight_bytes
-        results = [request.values[slot] for slot in plan.wanted]
+            self._last_run, self._weight_bytes = plan, self.prepared.weight_bytes
+        results = [values[slot] for slot in plan.wanted]
         request.reset()
-        self._idle.give(request, plan.arena_bytes)
+        self._idle.give(plan, request, plan.arena_bytes)
+        if owned and not request.is_apart:
+            return _own()(results, list(inputs.values()))
         return results
+
+    def _take(self, plan: Plan) -> InferRequest:
+        """Return the memory of a run, within the limits."""
+        request = self._idle.take(plan)
+        limit = self.memory_limit
+        if request is None and limit is not None:
+            clear_idle()  # arenas of other plans count as well
+        # Runs of other plans may have packed more weights.
+        weights, arena = self._weight_bytes, plan.arena_bytes if request else 0
+        needed = plan.peak_bytes
+        if weights > plan.weight_bytes:
+            needed += weights - plan.weight_bytes
+            if not fits(needed, limit, held=weights + arena):
+                self._release_forms(self.prepared)
+                weights = self._weight_bytes = self.prepared.weight_bytes
+                needed = plan.peak_bytes + max(0, weights - plan.weight_bytes)
+        require_memory(needed, limit, held=weights + arena, file=self.graph.file)
+        if request is None:
+            from deconv_ir.execute.request import InferRequest
+
+            request = InferRequest(plan, self.prepared)
+        return request
+
+    def out_of_memory(self, plan: Plan, error: MemoryError) -> ResourceError:
+        """Return the error for an allocation that failed in a run."""
+        return out_of_memory(plan.peak_bytes, error, subject="the model", file=self.graph.file)
+
+    @property
+    def prepared(self) -> PreparedModel:
+        """The prepared layers, from which plans are made."""
+        assert self._prepared is not None, "a plan was made from it"
+        return self._prepared
+
+    def _compute(self, request: InferRequest, observer: Observer | None, *, once: bool) -> None:
+        """Compute all steps."""
+        plan, step = request.plan, None
+        try:
+            if observer is None and not once:
+                for step, call in request.work:  # noqa: B007 - errors name the step
+                    call()
+                return
+            kernels = self.prepared.kernels if once else {}
+            # Equal layers share a kernel.
+            last_use = {kernels[s.layer]: s.layer for s in plan.steps if s.layer in kernels}
+            for step, call in zip(plan.steps, request.calls, strict=True):
+                began = perf_counter()
+                call()
+                kernel = kernels.get(step.layer)
+                if kernel is not None and last_use[kernel] == step.layer:
+                    kernel.release()
+                if observer is not None:
+                    observer(step, began, perf_counter())
+        except DeconvError as error:
+            if step is not None:
+                layer = self.prepared.graph.layers[step.layer]
+                error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+            raise
 
     def _with_bodies(
         self, step: Step, variables: dict[str, Array], observer: Observer | None
     ) -> Call:
         """Return the call of a step with bodies, which also reports the steps of bodies."""
-        assert self._prepared is not None, "it runs"
-        operation = self._prepared.graph.layers[step.layer].operation
+        operation = self.prepared.graph.layers[step.layer].operation
         within = None if observer is None else functools.partial(observer.within, step)
         run_body = functools.partial(self._bodies.run, variables=variables, observer=within)
         context = self.context._replace(run_body=run_body)
@@ -387,6 +415,14 @@ def _numpy() -> Any:
     import numpy
 
     return numpy
+
+
+@functools.cache
+def _own() -> Callable[[Sequence[Array], Sequence[Array]], list[Array]]:
+    # As in `_threads`.
+    from deconv_ir.arrays.fitting import own
+
+    return own
 
 
 @functools.cache

@@ -110,7 +110,10 @@ def surely_free() -> int:
         pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
-    return min([pages, _address_space(), *(group.free() for group in limited_groups())])
+    free = min(pages, _address_space())
+    for group in limited_groups():
+        free = min(free, group.free())
+    return free
 
 
 def _address_space() -> int:

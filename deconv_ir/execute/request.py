@@ -32,6 +32,10 @@ class InferRequest:
         Those that compute anything.
     values : list
         The tensors of the run, by slot.
+    is_direct : bool
+        Whether no call uses NumPy's arithmetic, or it sets NumPy's error state itself.
+    is_apart : bool
+        Whether each result is a new array that no other tensor shares.
     with_bodies : callable or None
         Returns the call of a step that runs graphs, for this run.
     """
@@ -50,6 +54,8 @@ class InferRequest:
             self.values[slot] = array
         self._constant = {-1, *plan.constants.values(), *plan.values}
         self._fixed = set(self._constant)
+        self._new: set[int] = set()
+        self._directs = 0
         with np.errstate(all="ignore"):
             self.calls = [self._call(step) for step in plan.steps]
         self.work = [
@@ -58,6 +64,9 @@ class InferRequest:
             if call is not _do_nothing
         ]
         self._kept = tuple(self.values)
+        once = len(set(plan.wanted)) == len(plan.wanted)
+        self.is_direct = self._directs == len(self.work)
+        self.is_apart = once and self._new.issuperset(plan.wanted)
 
     def reset(self) -> None:
         """Release the tensors of a run."""
@@ -79,6 +88,9 @@ class InferRequest:
                 return bound
             if ready:
                 return functools.partial(_compute, step, arrays, out)
+            direct = self._direct(step, out)
+            if direct is not None:
+                return direct
         elif step.views and ready and self._constant.issuperset(step.inputs[1:]):
             results = step.plan.run(arrays, None)
             if all(self._shows(result) for result in results):
@@ -86,7 +98,41 @@ class InferRequest:
                     self.values[slot] = result
                     self._fixed.add(slot)
                 return _do_nothing
+        else:
+            direct = self._direct(step, None)
+            if direct is not None:
+                self._new.update(step.outputs)
+                return direct
         return functools.partial(self._step, step)
+
+    def _direct(self, step: Step, out: Array | None) -> Callable[[], None] | None:
+        """Return the call of a step whose data differ from run to run, if its plan has one.
+
+        `out` is its place in the arena; None: it allocates its output.
+        """
+        allocate, compute = step.allocate, step.plan.direct()
+        if allocate is None or compute is None or step.overwrites is not None:
+            return None
+        data, *others = step.inputs
+        if step.layer in self.plan.bodies or not self._constant.issuperset(others):
+            return None
+        self._directs += 1
+        values, run = self.values, step.plan.run
+        (slot,) = step.outputs
+        arrays = [values[other] for other in others]
+        frees = [freed for freed in step.frees if freed not in self._fixed]
+
+        def call() -> None:
+            given = values[data]
+            result = allocate() if out is None else out
+            if not compute(given, result):
+                with np.errstate(all="ignore"):
+                    run([given, *arrays], result)
+            values[slot] = result
+            for freed in frees:
+                values[freed] = None
+
+        return call
 
     def _step(self, step: Step) -> None:
         """Compute a step on arrays of this run, and free tensors after their last use."""

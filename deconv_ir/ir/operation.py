@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Call = Callable[[Sequence[Any], Any], Sequence[Any]]
 """A layer whose shapes are fixed: input arrays and `out` in, output arrays out."""
+Direct = Callable[[Any, Any], bool]
+"""Computes a layer from its data into its output; returns False where `LayerPlan.run` has to."""
 
 
 class LayerPlan:
@@ -58,6 +60,14 @@ class LayerPlan:
 
     def bind(self, inputs: Sequence[Any], out: Any) -> Callable[[], object] | None:
         """Return a call that computes `out` from arrays at fixed addresses; None: `run` does."""
+        return None
+
+    def direct(self) -> Direct | None:
+        """Return a function for data of the planned shape and type; None: `run` does.
+
+        The data may be elsewhere in each run, and are all that is not constant.  The output is
+        contiguous, and apart from the data.
+        """
         return None
 
 

@@ -22,6 +22,7 @@ from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.operation import Direct
     from deconv_ir.kernels.runtime.cpu import Machine
 
 # Bytes of scratch, with which C computes without checks for overflow.
@@ -238,8 +239,24 @@ class CompiledPlan(ConvolutionPlan):
 
         return call
 
+    def direct(self) -> Direct | None:
+        element, shapes = self._element, self.shapes
+        if shapes.channels_last or self._adds or element.isbuiltin != 1 or element.kind in "iu":
+            return None
+        if 0 in shapes.output:
+            return None
+        run, fields = self._kernel.layer.run, self._chosen.fields
+
+        def compute(data: Array, out: Array) -> bool:
+            flags = data.flags
+            if not (flags.c_contiguous and flags.aligned):
+                return False
+            return bool(run(data, out, None, None, fields))
+
+        return compute
+
     def compute_codes(
-        self, codes: Array, out: Array, addend: Array | None, dequantizer: Any
+        self, dequantizer: Any, codes: Array, out: Array, addend: Array | None
     ) -> None:
         """Sum contiguous codes; `dequantizer` makes results of the sums, which `out` gets."""
         done = self._call_c(plain(codes), plain(out), addend, dequantizer, self._chosen.fields)

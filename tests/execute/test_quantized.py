@@ -37,6 +37,18 @@ def test_a_convolution_equals_the_definition_rounded_once(
     nearly(found, convolve(fake_quantize(x.astype(float), *ends), values, stride))
 
 
+def test_a_model_runs_again_on_data_elsewhere(tmp_path: Any) -> None:
+    """The first layer has the caller's arrays, of any strides, and its output is the result."""
+    net = Network("1,8,9,21")
+    w, values = net.weights(5, 8, 3, 3)
+    net.ir.result(net.convolution(net.quantize(net.x, *RANGE), w))
+    model = deconv_ir.load(net.ir.save(tmp_path))
+    for order in ("C", "C", "F", "C"):
+        x = np.array(RNG.standard_normal((1, 8, 9, 21), dtype=np.float32), order=order)
+        (found,) = model.run(x).values()
+        nearly(found, convolve(fake_quantize(x.astype(float), *RANGE), values))
+
+
 def test_weights_of_a_fake_quantize_and_with_a_zero_point(tmp_path: Any) -> None:
     x = RNG.standard_normal((1, 4, 7, 7), dtype=np.float32)
     net = Network("1,4,7,7")

@@ -263,19 +263,20 @@ def test_a_memory_limit_releases_idle_arenas(
 
 def test_a_plan_that_ran_keeps_its_memory_until_the_pool_is_emptied() -> None:
     idle: Idle[str] = Idle()
-    for name in ("a", "b", "c"):
-        idle.give(name, 80 << 20)
-    assert idle.take(lambda item: item == "a") is None, "the oldest goes where the bound is met"
-    assert idle.take(lambda item: item == "c") == "c"
-    assert idle.take(lambda item: item == "c") is None, "one run at a time uses it"
-    for number in range(20):
-        idle.give(str(number), 0)
-    assert idle.take(lambda item: item == "1") is None, "few are kept, however small"
-    assert idle.take(lambda item: item == "19") == "19"
+    plans = [object() for _ in range(20)]
+    for plan, name in zip(plans, "abc", strict=False):
+        idle.give(plan, name, 80 << 20)
+    assert idle.take(plans[0]) is None, "the oldest goes where the bound is met"
+    assert idle.take(plans[2]) == "c"
+    assert idle.take(plans[2]) is None, "one run at a time uses it"
+    for number, plan in enumerate(plans):
+        idle.give(plan, str(number), 0)
+    assert idle.take(plans[2]) is None, "few are kept, however small"
+    assert idle.take(plans[19]) == "19"
     try:
         deconv_ir.set_memory_pool_limit(1 << 20)
-        assert idle.take(lambda item: True) is None
-        idle.give("large", 2 << 20)
-        assert idle.take(lambda item: True) is None
+        assert all(idle.take(plan) is None for plan in plans)
+        idle.give(plans[0], "large", 2 << 20)
+        assert idle.take(plans[0]) is None
     finally:
         deconv_ir.set_memory_pool_limit(192 << 20)

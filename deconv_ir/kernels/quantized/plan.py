@@ -26,6 +26,7 @@ from deconv_ir.kernels.runtime.memory import allocator, empty
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.operation import Direct
 
 
 class PlannedCodes(ConvolutionKernel):
@@ -181,7 +182,7 @@ class QuantizedPlan(ConvolutionPlan):
     ) -> None:
         if addend is not None and not (addend.flags.c_contiguous and addend.flags.aligned):
             addend = addend.copy()
-        self._bound(data, out, addend, activation)()
+        self._computer(activation, adds=addend is not None)(data, out, addend)
 
     def bind(self, inputs: Sequence[Any], out: Array) -> Callable[[], object] | None:
         data, addend = self._split(inputs)
@@ -194,28 +195,42 @@ class QuantizedPlan(ConvolutionPlan):
             return None
         if addend is not None and addend.shape != self.shapes.output:
             return None
-        return self._bound(data, out, addend, kernel.activation)
+        computer = self._computer(kernel.activation, adds=addend is not None)
+        return functools.partial(computer, data, out, addend)
 
-    def _bound(
-        self, data: Array, out: Array, addend: Array | None, activation: Activation
-    ) -> Callable[[], None]:
-        """Return the call that computes contiguous arrays."""
+    def direct(self) -> Direct | None:
+        if not self._kernel.uses_dots or self.shapes.channels_last or self._adds:
+            return None
+        if 0 in self.shapes.output:
+            return None
+        computer = self._computer(self._kernel.activation, adds=False)
+
+        def compute(data: Array, out: Array) -> bool:
+            flags = data.flags
+            if not (flags.c_contiguous and flags.aligned):
+                return False
+            computer(data, out, None)
+            return True
+
+        return compute
+
+    def _computer(
+        self, activation: Activation, *, adds: bool
+    ) -> Callable[[Array, Array, Array | None], None]:
+        """Return the function that computes contiguous arrays."""
         kernel, sums = self._kernel, self._sums
         assert isinstance(sums, CompiledPlan), "it computes sums"
-        dequantizer = self._dequantizer(activation, adds=addend is not None)
-        compute = functools.partial(
-            sums.compute_codes, out=out, addend=addend, dequantizer=dequantizer
-        )
+        dequantizer = self._dequantizer(activation, adds=adds)
         if kernel.reads_codes:
-            return functools.partial(compute, data)
+            return functools.partial(sums.compute_codes, dequantizer)
         allocate = allocator(self._codes, np.dtype(np.uint32))
 
-        def call() -> None:
+        def compute(data: Array, out: Array, addend: Array | None) -> None:
             codes = allocate()
             kernel.quantize(data, codes)
-            compute(codes)
+            sums.compute_codes(dequantizer, codes, out, addend)
 
-        return call
+        return compute
 
     def exact_sums(self, data: Array) -> Array:
         """Return the sums of the products of levels and codes, in f64.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
@@ -19,26 +18,26 @@ class Idle(Generic[_Item]):
     """Maximum bytes of each pool, of few objects; the oldest are dropped first."""
 
     def __init__(self) -> None:
-        self._items: list[tuple[_Item, int]] = []
+        self._items: list[tuple[object, _Item, int]] = []
         self._lock = ForkSafeLock()
         _all.add(self)
 
-    def take(self, is_wanted: Callable[[_Item], bool]) -> _Item | None:
-        """Remove and return an object for a run; None if no object is suitable."""
+    def take(self, key: object) -> _Item | None:
+        """Remove and return an object of a key for a run; None if there is none."""
         with self._lock:
-            for place, (item, _) in enumerate(self._items):
-                if is_wanted(item):
+            for place, (own, item, _) in enumerate(self._items):
+                if own is key:
                     del self._items[place]
                     return item
         return None
 
-    def give(self, item: _Item, size: int) -> None:
+    def give(self, key: object, item: _Item, size: int) -> None:
         """Keep an object that holds `size` bytes, within the bound."""
         with self._lock:
-            self._items.append((item, size))
-            held = size if len(self._items) == 1 else sum(size for _, size in self._items)
+            self._items.append((key, item, size))
+            held = size if len(self._items) == 1 else sum(size for *_, size in self._items)
             while held > self.limit_bytes or len(self._items) > _MOST_ITEMS:
-                held -= self._items.pop(0)[1]
+                held -= self._items.pop(0)[2]
 
     def clear(self) -> None:
         """Release all objects."""

@@ -73,7 +73,19 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 def allocator(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]:
     """Return a function that calls `empty` for a fixed shape."""
     size = math.prod(shape) * dtype.itemsize
-    return functools.partial(np.empty if size < _LARGE_BYTES else empty, shape, dtype)
+    if size < _LARGE_BYTES or dtype.hasobject:
+        return functools.partial(np.empty, shape, dtype)
+    module = compiled_module()
+    if module is None or size > sys.maxsize:
+        return functools.partial(empty, shape, dtype)
+    block, shape = module.Block, tuple(shape)
+
+    def allocate() -> Array:
+        if not _kept_bytes and size < _HUGE_BYTES:
+            return np.empty(shape, dtype)
+        return np.frombuffer(block(size), dtype).reshape(shape)
+
+    return allocate
 
 
 def set_memory_pool_limit(limit_bytes: int) -> None:
