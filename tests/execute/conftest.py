@@ -17,6 +17,12 @@ def _own_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_rows, "RNG", np.random.default_rng(0))
 
 
+@pytest.fixture(autouse=True)
+def _pool() -> None:
+    """Reset the pool: a command that ran in this process has turned it off."""
+    deconv_ir.set_memory_pool_limit(192 << 20)
+
+
 @pytest.fixture
 def plain_memory() -> Iterator[None]:
     """Allocate results as NumPy's own arrays, which tracemalloc counts."""
