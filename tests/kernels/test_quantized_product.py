@@ -124,7 +124,7 @@ def test_codes_are_found_in_parts(transposed: bool, lazy: bool) -> None:
         (np.full((4, 4), 0.4), 1.0, CODES, "the weights have no 8-bit codes"),
         (np.full((4, 4), 128.0), 1.0, CODES, "the weights have no 8-bit codes"),
         (np.ones((4, 4)), np.linspace(1, 2, 4)[:, None], CODES, "no 8-bit codes with one scale"),
-        (np.ones((4, 4)), 0.0, CODES, "the weights have no 8-bit codes"),
+        (np.ones((4, 4)), np.inf, CODES, "no 8-bit codes with one scale"),
         (np.ones((4, 4)), 1.0, Levels(256, *((0.0, 1.0), (2.0, 3.0)) * 2), "several ranges"),
     ],
 )
