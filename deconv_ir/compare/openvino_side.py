@@ -45,6 +45,7 @@ class OpenVINOSide(GroupedSide):
         self.settings = OPENVINO_SETTINGS | dict(settings or {})
         self.sizes = sizes
         self.executions: dict[str, Execution] = {}
+        self.precision = self.settings["INFERENCE_PRECISION_HINT"]
         self.network = network
         self.pairs = pairs
         self.inputs = inputs
@@ -101,11 +102,7 @@ class OpenVINOSide(GroupedSide):
     def execution(self, index: int) -> Execution:
         """Return the precision that the compiled model states for a layer, or else for all."""
         stated = self.executions.get(self.ports[index, 0][0]) if (index, 0) in self.ports else None
-        hint = self.settings.get("INFERENCE_PRECISION_HINT", "")
-        whole = _FLOATS.get(hint)
-        if stated is None:
-            return Execution(whole)
-        return stated
+        return Execution(_FLOATS.get(self.precision)) if stated is None else stated
 
     def take(self, index: int) -> Sequence[Array | None]:
         """Run the network up to the tensors of the next layers, unless that was done."""
@@ -118,8 +115,9 @@ class OpenVINOSide(GroupedSide):
         try:
             model.add_outputs([ops[name].output(k) for name, k in (self.ports[s] for s in group)])
             compiled = self.core.compile_model(model, "CPU", dict(self.settings))
-            hint = self.settings.get("INFERENCE_PRECISION_HINT", "")
-            self.executions |= _executions(compiled.get_runtime_model(), hint)
+            # A processor without arithmetic of f16 takes bf16 or f32 instead.
+            self.precision = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+            self.executions |= _executions(compiled.get_runtime_model(), self.precision)
             by_name = {self.ports[i, 0][0]: array for i, array in self.inputs.items()}
             given = [by_name[port.get_node().get_friendly_name()] for port in model.inputs]
             request = compiled.create_infer_request()
@@ -140,11 +138,11 @@ class OpenVINOSide(GroupedSide):
 _FLOATS = {"f32": F32, "bf16": BF16, "f16": F16}
 
 
-def _executions(runtime_model: Any, hint: str) -> dict[str, Execution]:
+def _executions(runtime_model: Any, precision: str) -> dict[str, Execution]:
     """Return how OpenVINO computes each layer, by its name, as the compiled model states it.
 
-    A layer counts as computed in the type of the hint if its kernel, its operands or an output
-    have that type; its other types are those in which constants are stored.
+    A layer counts as computed in the model's inference precision if its kernel, its operands or an
+    output have that type; its other types are those in which constants are stored.
     """
     found: dict[str, Execution] = {}
     for node in runtime_model.get_ordered_ops():
@@ -154,7 +152,7 @@ def _executions(runtime_model: Any, hint: str) -> dict[str, Execution]:
         stated = _text(info, "runtimePrecision")  # the weights alone may have this type
         types = {kernel, stated, *_text(info, "outputPrecisions").split(",")}
         execution = Execution(
-            _FLOATS[hint] if hint in types & _FLOATS.keys() else None,
+            _FLOATS[precision] if precision in types & _FLOATS.keys() else None,
             "wino" in primitive,
             kernel in ("i8", "u8", "i4", "u4"),
         )
