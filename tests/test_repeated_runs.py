@@ -1,4 +1,4 @@
-"""Runs with arrays like those of the run before: what is not looked up again must still hold."""
+"""A run with shapes and types of the run before skips checks; results and errors are the same."""
 
 from __future__ import annotations
 

@@ -518,7 +518,7 @@ class Operation(Record):
         Parameters
         ----------
         inputs, outputs : sequence of TensorInfo
-            Tensors of single channels; what is known holds in every run.
+            Tensors of single channels.  Known shapes and values are the same in every run.
         element : ElementOf
             For numbers that the operation adds.
         """

@@ -254,7 +254,7 @@ def test_sums_are_exact_if_no_tile_fits_the_scratchpad(seed: int) -> None:
 @pytest.mark.skipif(not compiled_module(), reason="sums of NumPy are its results")
 @pytest.mark.parametrize("seed", range(18))
 def test_sums_alone_are_those_of_integers(seed: int) -> None:
-    """As integer layers of oneDNN graphs use them: without what makes results of sums."""
+    """Integer layers of oneDNN graphs use sums without a dequantizer."""
     problem, extents, pads, output = draw(seed)
     rng = np.random.default_rng(seed)
     outputs = problem.groups * problem.channels_out

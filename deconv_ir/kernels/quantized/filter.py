@@ -189,7 +189,7 @@ class FilterElements:
             codes = self._rows(first, last)
             self.sums[first:last] = codes.sum(axis=1, dtype=np.float64)
             return self._joined(codes).reshape(-1)
-        # Rows of whole fours of channels, of which the first may be the second of two.
+        # Fours are joined whole; `first` may be the second element of its four.
         (one, before), (end, _) = self._place(first), self._place(last - 1)
         return self._fours(one, end + 1)[before : before + last - first].reshape(-1)
 

@@ -23,7 +23,7 @@ class Idle(Generic[_Item]):
         _all.add(self)
 
     def take(self, key: object) -> _Item | None:
-        """Remove and return an object of a key for a run; None if there is none."""
+        """Remove and return an object of a key for a run; None if none is idle."""
         with self._lock:
             for place, (own, item, _) in enumerate(self._items):
                 if own is key:

@@ -72,7 +72,7 @@ struct run {
      * positions before its first. */
     int64_t extent, crop;
     const struct addition *addition; /* or NULL; no plan depends on it */
-    const struct results *results; /* what the sums of codes become, or NULL: integers; no plan depends on it */
+    const struct results *results; /* how sums of codes are written; NULL: as integers; no plan depends on it */
     /* The algorithm is chosen for these extents: those of the whole layer, if the run is a tile. */
     struct {
         int64_t data[AXES], pads_begin[AXES], output[AXES];

@@ -57,7 +57,7 @@ struct column_dequantizer {
 struct code_pair {
     double low[2], step[2];
     int multiplies;
-    int64_t second_step; /* 0: all have the same second code, of which there is a vector; or 1 */
+    int64_t second_step; /* 1; 0: all positions have the same second code, which is repeated */
     struct quantizer codes;
     float slope;
 };
