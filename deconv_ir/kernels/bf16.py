@@ -1,4 +1,4 @@
-"""Convolutions of data and filters that are rounded to bf16: products summed in f32."""
+"""Layers whose data and weights are rounded to bf16: products summed in f32."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import Algorithm
-from deconv_ir.kernels.compressed import BEYOND_BF16
+from deconv_ir.kernels.compressed import BEYOND_BF16, rounded_matrix
 from deconv_ir.kernels.copies import contiguous
 from deconv_ir.kernels.native import CompiledKernel
 from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.products import PackedMatrix, RightFactor, can_pack, pack_columns
 from deconv_ir.kernels.runtime import interface
-from deconv_ir.kernels.runtime.cpu import has_pairs, isa_number
+from deconv_ir.kernels.runtime.cpu import (
+    INSTRUCTION_SETS,
+    current_machine,
+    has_pairs,
+    instruction_set,
+    isa_number,
+    pairs_instruction_set,
+)
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -66,6 +74,28 @@ def round_to_bf16(values: Array) -> Array:
     """Return numbers of f32 rounded to bf16, in f32."""
     rounded = pair_channels(values.reshape(1, 1, -1)).view(np.uint32) << 16
     return rounded.view(np.float32).reshape(values.shape)
+
+
+def pack_rounded(matrix: Array) -> RightFactor | None:
+    """Round ``[K, N]`` of f32 to bf16; None if it is small, not of f32, or beyond bf16.
+
+    Rows are rounded as well where products of bf16 take less time than those of f32.
+    """
+    if not are_products_faster():
+        return rounded_matrix(matrix)
+    if matrix.dtype != np.float32 or not matrix.size or not can_pack(*matrix.shape):
+        return None
+    if not np.abs(matrix).max() < BEYOND_BF16:
+        return None
+    pairs = pair_channels(matrix[np.newaxis])[0]
+    isa = INSTRUCTION_SETS.index(pairs_instruction_set())
+    return PackedMatrix(pack_columns(pairs, isa), matrix.shape, isa, pairs=True)
+
+
+def are_products_faster() -> bool:
+    """Whether a product of bf16 takes less time than one of f32 for the same terms."""
+    machine, isa = current_machine(), instruction_set()
+    return has_pairs() and 2 * machine.pair_products(isa) > machine.multiply_adds(isa)
 
 
 def pack_faster(

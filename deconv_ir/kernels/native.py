@@ -21,8 +21,8 @@ from deconv_ir.kernels.runtime.cpu import (
     Machine,
     current_machine,
     has_dots,
-    has_pairs,
     instruction_set,
+    pairs_instruction_set,
 )
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
@@ -212,7 +212,7 @@ class CompiledKernel(PlannedKernel):
             element = interface.U8X4 if has_dots() else interface.I16X2
         elif pairs:
             # The baseline emulates the instruction.
-            isa = isa if has_pairs() else INSTRUCTION_SETS[0]
+            isa = pairs_instruction_set()
             element, multiply_adds = interface.BF16X2, self._machine.pair_products(isa)
         fields = interface.layer_fields(
             forward=int(problem.forward),

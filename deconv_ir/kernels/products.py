@@ -98,11 +98,19 @@ class PackedMatrix(RightFactor):
 
     Each sum begins with the bias and adds its terms in order: the bits are the same for any number
     of rows and threads.
+
+    Parameters
+    ----------
+    pairs : bool
+        Whether each element is the bf16 of two terms, as products of `kernels.bf16` need them.
     """
 
-    def __init__(self, data: Array, shape: tuple[int, int], isa: int) -> None:
+    def __init__(
+        self, data: Array, shape: tuple[int, int], isa: int, *, pairs: bool = False
+    ) -> None:
         super().__init__(shape)
-        self._data, self._isa = data, isa
+        self._data, self._isa, self._pairs = data, isa, pairs
+        self.precision = "bf16" if pairs else "f32"
 
     @property
     def nbytes(self) -> int:
@@ -115,9 +123,13 @@ class PackedMatrix(RightFactor):
         """Return `multiply` of any rows."""
         module = compiled_module()
         assert module is not None, "the matrix is packed for it"
-        run, data = module.multiply, self._data
-        fields = _multiply_fields(self._isa, activation, is_packed=True)
-        return lambda rows, out: run(rows, data, bias, out, fields)
+        run, data, pairs = module.multiply, self._data, self._pairs
+        fields = _multiply_fields(self._isa, activation, is_packed=True, pairs=pairs)
+
+        def multiply(rows: Array, out: Array) -> None:
+            run(np.ascontiguousarray(rows) if pairs else rows, data, bias, out, fields)
+
+        return multiply
 
 
 def padded_columns(columns: int) -> int:
@@ -145,11 +157,17 @@ def pack_matrix(matrix: Array) -> PackedMatrix | None:
     if module is None or matrix.dtype != np.float32 or not can_pack(*matrix.shape):
         return None
     isa = isa_number()
+    return PackedMatrix(pack_columns(matrix, isa), matrix.shape, isa)
+
+
+def pack_columns(matrix: Array, isa: int) -> Array:
+    """Return ``[K, N]``, of elements of four bytes, in panels for an instruction set."""
+    module = compiled_module()
+    assert module is not None, "it packs matrices"
     matrix = matrix if matrix.flags.aligned else matrix.copy()
-    k, n = matrix.shape
-    packed = np.empty(k * padded_columns(n), np.float32)
+    packed = np.empty(len(matrix) * padded_columns(matrix.shape[1]), np.float32)
     module.pack_columns(matrix, packed, interface.pack_columns_fields(isa=isa))
-    return PackedMatrix(packed, (k, n), isa)
+    return packed
 
 
 def scratch_bytes(rows: int, depth: int, columns: int) -> int:
@@ -200,9 +218,11 @@ def _compiled(a: Array, b: Array) -> Array:
     return product
 
 
-def _multiply_fields(isa: int, activation: Activation, *, is_packed: bool) -> bytes:
+def _multiply_fields(
+    isa: int, activation: Activation, *, is_packed: bool, pairs: bool = False
+) -> bytes:
     return interface.multiply_fields(
-        isa=isa, is_packed=is_packed, **activation.fields(), threads=get_threads()
+        isa=isa, is_packed=is_packed, pairs=pairs, **activation.fields(), threads=get_threads()
     )
 
 

@@ -115,6 +115,20 @@ def multiply_quantized(**changes: Any) -> None:
     MODULE.multiply_quantized(*given.values(), fields)
 
 
+def multiply_pairs(**changes: Any) -> None:
+    given: dict[str, Any] = {
+        "a": np.zeros((3, 5), F32),
+        "b": np.zeros(3 * 32, F32),
+        "bias": None,
+        "out": np.zeros((3, 20), F32),
+    }
+    figures = {"isa": 0, "is_packed": 1, "pairs": 1}
+    given |= {k: v for k, v in changes.items() if k in given}
+    figures |= {k: v for k, v in changes.items() if k in figures}
+    fields = interface.multiply_fields(**figures, **Activation().fields(), threads=1)
+    MODULE.multiply(*given.values(), fields)
+
+
 MISFITS: list[tuple[Any, dict[str, Any]]] = [
     *((quantize, {"highest": n}) for n in (-1, 0, 256, 2**40)),
     *((quantize, {"isa": n}) for n in (-1, 99)),
@@ -196,11 +210,29 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
     (multiply_quantized, {"bases": np.zeros(31, np.int32)}),
     (multiply_quantized, {"out": np.zeros((3, 20), F64)}),
     (multiply_quantized, {"out": np.zeros((3, 40), F32)}),
+    *((multiply_pairs, {"isa": n}) for n in (-1, 1, 99)),  # no AVX2 has the instruction
+    *((multiply_pairs, {"a": a}) for a in (
+        np.zeros((4, 5), F32), np.zeros((3, 11), F32), np.zeros((3, 5), F64), np.zeros(5, F32),
+        np.zeros((5, 3), F32).T, np.zeros((3, 10), F32)[:, ::2], np.zeros((3, 0), F32),
+    )),
+    (multiply_pairs, {"b": np.zeros(3 * 20 - 1, F32)}),
+    (multiply_pairs, {"b": np.zeros((5, 20), F32), "is_packed": 0}),
+    (multiply_pairs, {"bias": np.zeros(19, F32)}),
+    (multiply_pairs, {"out": np.zeros((3, 20), F64)}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "call", [quantize, dequantize, max_codes, combine_codes, average_codes, multiply_quantized]
+    "call",
+    [
+        quantize,
+        dequantize,
+        max_codes,
+        combine_codes,
+        average_codes,
+        multiply_quantized,
+        multiply_pairs,
+    ],
 )
 def test_arrays_that_fit_are_computed(call: Any) -> None:
     call()

@@ -10,12 +10,13 @@ from kernels.cases import ISAS, Case, among_others, as_bf16, draw, draw_odd, sam
 
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.scratchpad import ScratchpadBudget
-from deconv_ir.kernels import bf16, native, pack_filter
+from deconv_ir.kernels import bf16, pack_filter
 from deconv_ir.kernels.activation import Activation, ActivationType
-from deconv_ir.kernels.bf16 import pair_channels, round_to_bf16
+from deconv_ir.kernels.bf16 import pack_rounded, pair_channels, round_to_bf16
 from deconv_ir.kernels.compressed import rounded_matrix
 from deconv_ir.kernels.plan import ConvolutionKernel
 from deconv_ir.kernels.products import pack_matrix
+from deconv_ir.kernels.runtime import cpu
 from deconv_ir.kernels.runtime.cpu import has_pairs
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
@@ -32,7 +33,7 @@ def emulated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Use the emulation, or the instruction if this processor has it."""
     emulates = bool(request.param)
     if emulates:
-        monkeypatch.setattr(native, "has_pairs", lambda: False)
+        monkeypatch.setattr(cpu, "has_pairs", lambda: False)
     elif not has_pairs():
         pytest.skip("this processor has no products of bf16")
     return emulates
@@ -181,11 +182,49 @@ def test_products_with_a_rounded_matrix(
 
 
 @needs_compiled
+@pytest.mark.parametrize("activation", [ActivationType.NONE, ActivationType.RELU])
+@pytest.mark.parametrize(("terms", "columns"), [(64, 48), (33, 130), (1, 1024), (1100, 96)])
+def test_products_whose_rows_are_rounded_too(
+    emulated: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    terms: int,
+    columns: int,
+    activation: ActivationType,
+) -> None:
+    """Neither the number of rows, nor threads, nor strides change a bit."""
+    monkeypatch.setattr(bf16, "are_products_faster", lambda: True)
+    matrix = RNG.standard_normal((terms, columns)).astype(np.float32)
+    data = RNG.standard_normal((250, terms)).astype(np.float32)
+    bias = RNG.standard_normal(columns).astype(np.float32)
+    factor, plain = pack_rounded(matrix), pack_matrix(matrix)
+    assert factor is not None
+    assert plain is not None
+    assert factor.precision == "bf16"
+    assert factor.nbytes <= plain.nbytes // 2 + plain.nbytes // terms
+    found = factor.multiply(data, bias, Activation(activation))
+    a, b = (as_bf16(array).astype(np.float64) for array in (data, matrix))
+    expected = a @ b + bias
+    if activation is ActivationType.RELU:
+        expected = np.maximum(expected, 0)
+    magnitude = np.abs(a) @ np.abs(b) + np.abs(bias)
+    assert (np.abs(found - expected) <= 4e-6 * magnitude).all()
+    set_threads(3)
+    for rows in (1, 7, 250):
+        same_bits(factor.multiply(data[:rows], bias, Activation(activation)), found[:rows])
+    turned = np.asfortranarray(data)
+    same_bits(factor.multiply(turned, bias, Activation(activation)), found)
+
+
+@needs_compiled
+@pytest.mark.parametrize("faster", [False, True])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -3.4e38])
-def test_a_matrix_beyond_bf16_is_not_rounded(value: float) -> None:
+def test_a_matrix_beyond_bf16_is_not_rounded(
+    monkeypatch: pytest.MonkeyPatch, value: float, faster: bool
+) -> None:
+    monkeypatch.setattr(bf16, "are_products_faster", lambda: faster)
     matrix = np.ones((64, 64), np.float32)
     matrix[5, 60] = value
-    assert rounded_matrix(matrix) is None
+    assert pack_rounded(matrix) is None
 
 
 def chosen(case: Case) -> ConvolutionKernel:

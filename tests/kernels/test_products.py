@@ -241,7 +241,7 @@ def test_c_refuses_what_does_not_fit() -> None:
     packed = np.zeros(4 * 16, np.float32)
 
     def fields(**change: Any) -> bytes:
-        how = {"isa": 0, "is_packed": False, "threads": 1} | EPILOGUE
+        how = {"isa": 0, "is_packed": False, "pairs": False, "threads": 1} | EPILOGUE
         return interface.multiply_fields(**how | change)
 
     for bad in ((a, b[:3], None, out, False), (a, b, None, out[:2], False),

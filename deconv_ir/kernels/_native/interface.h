@@ -163,8 +163,9 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 #define PACK_COLUMNS_FIELDS(I, D, V) I(isa)
 
 /* multiply(a, b, bias or None, out, fields): stacks of matrices; a packed b is a single matrix, the
- * bias a single row */
-#define MULTIPLY_FIELDS(I, D, V) I(isa) I(is_packed) EPILOGUE_FIELDS(I, D, V) I(threads)
+ * bias a single row.  `pairs`: the packed matrix has the bf16 of two terms in an element, to which the rows of a,
+ * which are contiguous, are rounded */
+#define MULTIPLY_FIELDS(I, D, V) I(isa) I(is_packed) I(pairs) EPILOGUE_FIELDS(I, D, V) I(threads)
 
 /* multiply_codes(a, codes, base, scales, zeros or None, bias or None, out, fields): [M, K] times the transpose of
  * a matrix [N, K] of codes of four bits, whose values are (base[code] - zero) * scale, rounded to f16 if `halves`;

@@ -264,3 +264,8 @@ def has_pairs() -> bool:
         and current_machine().has_pairs
         and bool(module.has_pairs())
     )
+
+
+def pairs_instruction_set() -> str:
+    """Return the set that sums products of two bf16, by its instruction or as emulated."""
+    return instruction_set() if has_pairs() else INSTRUCTION_SETS[0]

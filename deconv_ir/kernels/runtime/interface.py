@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0xEC21C9B
+INTERFACE = 0x08639F4
 """The hash of the header."""
 
 AXES = 3
@@ -296,13 +296,14 @@ def pack_columns_fields(*, isa: int) -> bytes:
     return _pack_columns(isa)
 
 
-_multiply = Struct("=qqqdddqddq").pack
+_multiply = Struct("=qqqqdddqddq").pack
 
 
 def multiply_fields(
     *,
     isa: int,
     is_packed: int,
+    pairs: int,
     activation: int,
     low: float,
     high: float,
@@ -312,7 +313,9 @@ def multiply_fields(
     offset: float,
     threads: int,
 ) -> bytes:
-    return _multiply(isa, is_packed, activation, low, high, slope, function, scale, offset, threads)
+    return _multiply(
+        isa, is_packed, pairs, activation, low, high, slope, function, scale, offset, threads
+    )
 
 
 _multiply_codes = Struct("=qqqqdddqddq").pack

@@ -183,7 +183,8 @@ class MatMul(Operation):
 
         An activation is applied while the sums are in cache.
         """
-        from deconv_ir.kernels.compressed import compressed_matrix, rounded_matrix
+        from deconv_ir.kernels.bf16 import pack_rounded
+        from deconv_ir.kernels.compressed import compressed_matrix
         from deconv_ir.kernels.products import pack_matrix
 
         found = self._fused(constants, epilogue)
@@ -196,7 +197,7 @@ class MatMul(Operation):
             matrix = whole(found.matrix)
             matrix = matrix.T if self.transpose_b else matrix
             if context.accuracy is Accuracy.BF16:
-                factor = rounded_matrix(matrix)
+                factor = pack_rounded(matrix)
             if factor is None:
                 factor = pack_matrix(matrix)
         return None if factor is None else _Product(self, factor, found)

@@ -273,7 +273,7 @@ def test_compressed_forms_of_every_instruction_set(isa: int, form: str) -> None:
         )  # fmt: skip
         exact = x.astype(np.float64) @ w.astype(np.float64) + bias
         np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5 * np.abs(exact).max())
-        plain = {"isa": isa, "is_packed": False, "threads": 1} | NOTHING
+        plain = {"isa": isa, "is_packed": False, "pairs": False, "threads": 1} | NOTHING
         module.multiply(x, w, bias, packed, interface.multiply_fields(**plain))
         np.testing.assert_array_equal(found, packed)
 

@@ -102,11 +102,19 @@ static void scale_all(float *all, int64_t count, float scale) {
     for (int64_t i = 0; i < count; i++) all[i] *= scale;
 }
 
-/* Replace terms of some rows, from element k on, by codes in `depth` elements; others of the last are 0. */
-static void quantize_rows(const struct product *p, const float *a, int64_t rows, int64_t k,
-                          int64_t depth, uint32_t *codes, int32_t *row_sums) {
+/* Whether elements hold several terms of a row. */
+static int joins_terms(const struct product *p) { return p->quantized || p->pairs; }
+
+/* Replace terms of some rows, from element k on, by codes or bf16 in `depth` elements; others of the last are 0. */
+static void join_terms(const struct product *p, const float *a, int64_t rows, int64_t k,
+                       int64_t depth, uint32_t *codes, int32_t *row_sums) {
     const struct quantized_factor *q = p->quantized;
-    const int64_t terms = least(p->a.column * depth, q->terms - p->a.column * k);
+    const int64_t terms = least(p->a.column * depth, p->terms - p->a.column * k);
+    for (int64_t r = 0; r < rows && p->pairs; r++) {
+        codes[r * depth + depth - 1] = 0;
+        p->pairs->round_row(a + r * p->a.row, terms, (uint16_t *)(codes + r * depth));
+    }
+    if (!q) return;
     const int64_t fours = divide_up(terms, 4);
     for (int64_t r = 0; r < rows; r++, codes += depth) {
         uint32_t *const bytes = codes + depth - fours;
@@ -124,16 +132,16 @@ static void pack_groups(const struct product *p, const float *a, int64_t rows, i
     const int64_t lanes = p->kernels->lanes, most_rows = p->kernels->rows;
     const int fits = lanes >= most_rows; /* vectors hold the rows of a micro-kernel */
     const int64_t strip = most(lanes, most_rows) / most_rows * most_rows;
-    const int gathers = fits && (p->quantized || (p->a.column == 1 && p->a.row != 1));
-    const int64_t column = p->quantized ? 1 : p->a.column, row = p->quantized ? depth : p->a.row;
+    const int joins = joins_terms(p), gathers = fits && (joins || (p->a.column == 1 && p->a.row != 1));
+    const int64_t column = joins ? 1 : p->a.column, row = joins ? depth : p->a.row;
     for (int64_t r = 0; r < rows;) {
         const int group = group_rows(p->kernels, rows - r);
         const int64_t first = r % strip;
         const float *strip_begin = a + (r - first) * p->a.row;
-        if (p->quantized) {
+        if (joins) {
             if (first == 0)
-                quantize_rows(p, strip_begin, least(strip, rows - r), k, depth,
-                              (uint32_t *)to.unpacked, to.row_sums + r);
+                join_terms(p, strip_begin, least(strip, rows - r), k, depth,
+                           (uint32_t *)to.unpacked, to.row_sums + r);
             strip_begin = to.unpacked;
         }
         if (gathers) {
@@ -270,7 +278,7 @@ int64_t count_packed(struct product *p, int64_t rows) {
     const int as_packed = p->packed && !(p->quantized && p->quantized->shorts);
     p->packed_b = as_packed ? 0 : depth * widest * p->kernels->lanes;
     int64_t vectors = depth * p->kernels->lanes * (p->coded ? 2 : 1);
-    if (p->quantized) vectors += depth * most(p->kernels->lanes, p->kernels->rows) + rows;
+    if (joins_terms(p)) vectors += depth * most(p->kernels->lanes, p->kernels->rows) + rows;
     return (p->packed_a + p->packed_b + vectors) * (int64_t)sizeof(float);
 }
 
@@ -366,6 +374,7 @@ int take_kernels(struct product *p, int64_t isa, enum accumulator accumulator) {
     if (!isa_available(isa)) return 0;
     p->kernels = microkernels_for((enum isa)isa, accumulator);
     p->moves = microkernels_for((enum isa)isa, ACC_F32);
+    if (!p->kernels) return 0;
     p->scale = 1, p->depth = MOST_DEPTH;
     if (p->kernels->columns[p->kernels->rows] > MOST_PANEL) return 0;
     set_columns(p, p->n);
@@ -454,14 +463,19 @@ PyObject *module_multiply(PyObject *module, PyObject *arguments) {
         const int axes = buffers[0].ndim;
         const Py_ssize_t *a = buffers[0].shape, *out = buffers[2].shape;
         p.stacked = axes - 2;
-        p.m = a[axes - 2], p.k = a[axes - 1], p.n = out[axes - 1];
+        p.m = a[axes - 2], p.k = p.terms = a[axes - 1], p.n = out[axes - 1];
         p.out = buffers[2].buf;
-        int good = p.n > 0 && out[axes - 2] == p.m && take_kernels(&p, f.isa, ACC_F32) &&
+        int good = p.n > 0 && out[axes - 2] == p.m && take_kernels(&p, f.isa, f.pairs ? ACC_PAIRS : ACC_F32) &&
                    epilogue_take(&finish, f.isa, 1, f.activation, f.function);
         p.finish = f.activation ? &finish : NULL;
         for (int d = 0; d < p.stacked; d++) {
             p.stack[d] = out[d];
             good = good && a[d] == out[d];
+        }
+        if (good && f.pairs) {
+            good = f.is_packed && (p.a.column == 1 || p.k == 1);
+            p.pairs = BY_ISA((enum isa)f.isa, &functions_quantized);
+            p.a.column = 2, p.k = divide_up(p.k, 2);
         }
         if (good && f.is_packed) {
             p.packed = buffers[1].buf;

@@ -36,7 +36,6 @@ struct quantized_factor {
     struct quantizer quantizer; /* of the data */
     struct column_dequantizer columns; /* its bases are 128 * sum of weights */
     struct epilogue finish; /* of results in f32 */
-    int64_t terms;
     int shorts; /* whether elements are extended when they are packed: ACC_SHORTS */
 };
 
@@ -49,12 +48,15 @@ struct product {
     const struct coded_matrix *coded; /* b, or NULL */
     const struct coded_functions *decodes;
     const struct quantized_factor *quantized; /* or NULL; b is packed, and a.column the terms of an element */
+    /* Or NULL: likewise, with two terms of bf16 in an element, to which rows are rounded when they are packed. */
+    const struct quantized_functions *pairs;
     const float *bias;   /* initial value of the sums of each row; or NULL */
     const struct epilogue *finish; /* of complete sums, or NULL */
     float *out, scale; /* scale: factor of a */
     int stacked; /* axes of the stack */
     int64_t stack[MOST_STACKED];
     int64_t m, n, k, step, vectors, panels; /* step: from one row of `out` to the next */
+    int64_t terms; /* if elements hold several: k elements do */
     int64_t depth; /* terms of a block */
     int padded; /* whether rows of `out` hold whole vectors */
     int64_t row_jobs, column_jobs, panels_at_once;

@@ -12,15 +12,15 @@ static int take(struct product *p, struct quantized_factor *q, const Py_buffer *
                 const struct multiply_quantized_fields *f) {
     if (b[0].ndim != 2 || b[2].ndim != 2 || b[4].ndim != 2 || !take_matrices(&b[0], &p->a)) return 0;
     if (p->a.column != 1 && b[0].shape[1] != 1) return 0;
-    p->m = b[0].shape[0], p->n = b[4].shape[1], q->terms = b[0].shape[1];
-    p->a.column = q->shorts ? 2 : 4, p->k = divide_up(q->terms, 4) * (q->shorts ? 2 : 1);
-    if (p->m < 1 || p->n < 1 || q->terms > MOST_QUANTIZED_TERMS) return 0;
+    p->m = b[0].shape[0], p->n = b[4].shape[1], p->terms = b[0].shape[1];
+    p->a.column = q->shorts ? 2 : 4, p->k = divide_up(p->terms, 4) * (q->shorts ? 2 : 1);
+    if (p->m < 1 || p->n < 1 || p->terms > MOST_QUANTIZED_TERMS) return 0;
     const int64_t columns = b[2].shape[1];
     q->columns = (struct column_dequantizer){b[2].buf, (const double *)b[2].buf + columns, b[3].buf};
     p->packed = b[1].buf, p->out = b[4].buf;
     return b[2].shape[0] == 2 && b[2].itemsize == 8 && b[3].itemsize == 4 &&
            b[3].len == columns * 4 && columns >= round_up(p->n, MOST_PRODUCT_LANES) &&
-           b[1].len >= divide_up(q->terms, 4) * columns * 4 && b[4].shape[0] == p->m && b[4].itemsize == 4 &&
+           b[1].len >= divide_up(p->terms, 4) * columns * 4 && b[4].shape[0] == p->m && b[4].itemsize == 4 &&
            isfinite(f->data_low) && isfinite(f->data_high) && f->data_low < f->data_high && f->highest >= 1 &&
            f->highest <= 255;
 }

@@ -104,6 +104,8 @@ struct quantized_functions {
                             const uint32_t *second, int byte, int64_t count, float *out);
     /* Two rows, rounded to bf16, in the lower and upper half of elements; `second` may be NULL. */
     void (*pair)(const float *first, const float *second, int64_t count, uint32_t *out);
+    /* A row, rounded to bf16. */
+    void (*round_row)(const float *row, int64_t count, uint16_t *out);
 };
 
 extern const struct quantized_functions functions_quantized_baseline;

@@ -535,9 +535,19 @@ static void NAME(pair)(const float *first, const float *second, int64_t count, u
                  (second ? (uint32_t)float_to_bfloat(second[i]) << 16 : 0);
 }
 
+static void NAME(round_row)(const float *row, int64_t count, uint16_t *out) {
+    typedef uint32_t loose __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+    typedef uint16_t halves __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        *(halves *)(out + i) =
+            __builtin_convertvector(NAME(bfloats)((NAME(uints))*(const loose *)(row + i)) >> 16, halves);
+    for (; i < count; i++) out[i] = float_to_bfloat(row[i]);
+}
+
 const struct quantized_functions JOIN(functions, quantized, SUFFIX) = {
     NAME(quantize), NAME(quantize_row), NAME(extend), NAME(dequantize_columns), NAME(dequantize),
-    NAME(requantize), NAME(combine), NAME(combine_numbers), NAME(pair)};
+    NAME(requantize), NAME(combine), NAME(combine_numbers), NAME(pair), NAME(round_row)};
 
 #undef ROUNDING
 #undef ROUNDING_32
