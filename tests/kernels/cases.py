@@ -50,12 +50,12 @@ def without_extension() -> Iterator[None]:
     cpu.instruction_set()  # known from now on
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "deconv_ir.kernels._compiled", None)
-        extension._load.cache_clear()
+        extension.load_extension.cache_clear()
         assert compiled_module() is None
         try:
             yield
         finally:
-            extension._load.cache_clear()
+            extension.load_extension.cache_clear()
 
 
 @contextmanager

@@ -11,16 +11,17 @@ from deconv_ir.kernels.runtime import interface
 
 def compiled_module() -> ModuleType | None:
     """Return the extension module, or None if it cannot be used."""
-    return _load()[0]
+    return load_extension()[0]
 
 
 def missing_kernel() -> str:
     """Return why the compiled kernel cannot be used; an empty text if it can."""
-    return _load()[1]
+    return load_extension()[1]
 
 
 @functools.cache
-def _load() -> tuple[ModuleType | None, str]:
+def load_extension() -> tuple[ModuleType | None, str]:
+    """Return the extension module, or None and why it cannot be used; once for a process."""
     name = "deconv_ir.kernels._compiled"
     try:
         module = importlib.import_module(name)
