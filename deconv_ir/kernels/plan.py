@@ -189,6 +189,7 @@ class ConvolutionPlan(LayerPlan, abc.ABC):
     """
 
     name: str = "NumPy"
+    winograd_name: str = "Winograd"
 
     def __init__(self, kernel: ConvolutionKernel, shapes: RunShapes) -> None:
         self.shapes = shapes
@@ -205,7 +206,8 @@ class ConvolutionPlan(LayerPlan, abc.ABC):
         if details.get("depthwise"):
             name = "depthwise sums"
         if "winograd" in details:
-            name = "Winograd " + " x ".join(f"F({m},{r})" for m, r in details["winograd"])
+            forms = " x ".join(f"F({m},{r})" for m, r in details["winograd"])
+            name = f"{self.winograd_name} {forms}"
         text = f"{name}, scratchpad {self.scratchpad_bytes} B"
         if not details:
             return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def dequantize(**changes: Any) -> None:
     run |= {"scratch_bytes": 1 << 20, "thread_bytes": 1 << 20, "winograd": 0, "extent": 4}
     run |= {"crop": 0, "data_of_whole": (1, 3, 4), "pads_begin_of_whole": (0, 0, 0)}
     run |= {"output_of_whole": (1, 3, 4)}
-    for table in (made, figures, given, layer):
+    for table in (made, figures, given, layer, run):
         table |= {k: v for k, v in changes.items() if k in table}
     epilogue = Activation().fields()
     dequantizer = MODULE.Dequantizer(
@@ -60,7 +61,8 @@ def dequantize(**changes: Any) -> None:
     )
     kernel = MODULE.Kernel(None, None, None, None, interface.layer_fields(**layer, **epilogue))
     rows = layer["groups"] * layer["channels_out"]
-    kernel.fill(np.zeros(rows * layer["channels_in"], U32), 0, False, 1)
+    terms = rows * layer["channels_in"] * math.prod(layer["kernel"])
+    kernel.fill(np.full(terms, changes.get("weight", 0), U32), 0, False, 1)
     assert kernel.run(*given.values(), dequantizer, interface.run_fields(**run))
 
 
@@ -246,6 +248,18 @@ def test_codes_that_are_extended_are_computed() -> None:
     dequantize(element=interface.I16X2, channels_in=2)
     dequantize(element=interface.I16X2, channels_in=2, channel_block=2)
     dequantize(element=interface.I16X2, channels_in=1)
+
+
+@pytest.mark.parametrize("weight", [0, 0x00010001, 0x7FFF8000, 0x80007FFF, 0xFFFFFFFF])
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("scratch", [0, 1 << 20])
+def test_weights_of_any_bits_are_transformed(weight: int, channels: int, scratch: int) -> None:
+    """Python passes bytes alone, for which sums are exact."""
+    transformed = {"kernel": (1, 3, 3), "pads_begin": (0, 1, 1), "winograd": 2}
+    transformed |= {"element": interface.I16X2, "channels_in": channels, "weight": weight}
+    data = np.full((1, 1, 1, 3, 4), 0xFFFFFFFF, U32)
+    for pads in ((0, 1, 1), (-9, 1, 1), (0, 40, 1), (0, 1, -(2**40)), (2**60, 0, 0)):
+        dequantize(data=data, scratch_bytes=scratch, **transformed | {"pads_begin": pads})
 
 
 def test_codes_that_are_extended_are_summed_in_pairs_of_channels() -> None:

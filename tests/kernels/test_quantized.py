@@ -22,6 +22,8 @@ from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
 
 ISAS = compiled_module().isas() if compiled_module() else [""]
+# With Winograd, where it is possible.
+ALGORITHMS = ["", "winograd"] if compiled_module() else [""]
 # A machine of each set without the instruction for products of bytes.
 PLAIN = {"avx2": "zen3", "avx512": "skylake-x"}
 
@@ -130,12 +132,14 @@ def require_one_rounding(found: Any, expected: Any) -> None:
     assert np.abs(found - rounded).max(initial=0) <= np.spacing(np.abs(rounded).max(initial=1))
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_sums_are_exact_on_every_instruction_set(
-    monkeypatch: pytest.MonkeyPatch, isa: str, plain: bool, seed: int
+    monkeypatch: pytest.MonkeyPatch, isa: str, plain: bool, seed: int, algorithm: str
 ) -> None:
+    monkeypatch.setenv("DECONV_IR_KERNEL", algorithm)
     if isa:
         monkeypatch.setenv("DECONV_IR_ISA", isa)
     if plain and isa in PLAIN:
@@ -150,13 +154,16 @@ def test_sums_are_exact_on_every_instruction_set(
 @pytest.mark.parametrize("extents", [(1, 1), (7, 19), (40, 40)])
 @pytest.mark.parametrize("inputs", [1, 5, 6, 129])
 @pytest.mark.parametrize("machine", ["", "zen3", "skylake-x"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_sums_are_exact_with_a_single_channel_in_the_last_element(
     monkeypatch: pytest.MonkeyPatch,
     machine: str,
     inputs: int,
     extents: tuple[int, int],
     forward: bool,
+    algorithm: str,
 ) -> None:
+    monkeypatch.setenv("DECONV_IR_KERNEL", algorithm)
     monkeypatch.setenv("DECONV_IR_MACHINE", machine)
     rng = np.random.default_rng(inputs)
     groups, outputs = (1 if inputs < 5 else 2), 5
@@ -253,8 +260,14 @@ def test_sums_are_exact_if_no_tile_fits_the_scratchpad(seed: int) -> None:
 
 @pytest.mark.skipif(not compiled_module(), reason="sums of NumPy are its results")
 @pytest.mark.parametrize("seed", range(18))
-def test_sums_alone_are_those_of_integers(seed: int) -> None:
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_sums_alone_are_those_of_integers(
+    monkeypatch: pytest.MonkeyPatch, seed: int, algorithm: str
+) -> None:
     """Integer layers of oneDNN graphs use sums without a dequantizer."""
+    if algorithm:
+        monkeypatch.setenv("DECONV_IR_KERNEL", algorithm)
+        monkeypatch.setenv("DECONV_IR_MACHINE", "zen3" if "avx2" in ISAS else "")
     problem, extents, pads, output = draw(seed)
     rng = np.random.default_rng(seed)
     outputs = problem.groups * problem.channels_out
@@ -424,7 +437,13 @@ def test_parts_without_codes_are_found_late() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_another_tensor_is_added_before_the_result_is_rounded(seed: int) -> None:
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_another_tensor_is_added_before_the_result_is_rounded(
+    monkeypatch: pytest.MonkeyPatch, seed: int, algorithm: str
+) -> None:
+    if algorithm:
+        monkeypatch.setenv("DECONV_IR_KERNEL", algorithm)
+        monkeypatch.setenv("DECONV_IR_MACHINE", "zen3" if "avx2" in ISAS else "")
     kernel, x, pads, output, expected = made(seed, adds=True)
     addend = np.random.default_rng(seed).standard_normal(expected.shape).astype(np.float32)
     found = kernel.plan(x.shape, pads, output).run([x, addend])[0]

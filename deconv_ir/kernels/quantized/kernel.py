@@ -192,7 +192,7 @@ class QuantizedKernel(PlannedCodes):
                 Activation(),
                 # Budgets bound it: no other kernel could sum codes.
                 scratch_bytes=UNLIMITED.scratch_bytes,
-                algorithm=Algorithm.DIRECT,
+                algorithm=preferred_algorithm(),
                 fold=1,
                 dots=True,
             )

@@ -58,6 +58,7 @@ class QuantizedPlan(ConvolutionPlan):
     """Runs of a `QuantizedKernel`."""
 
     name = "integer sums"
+    winograd_name = "integer Winograd"
 
     def __init__(self, kernel: PlannedCodes, shapes: RunShapes, budget: ScratchpadBudget) -> None:
         super().__init__(kernel, shapes)
@@ -121,6 +122,16 @@ class QuantizedPlan(ConvolutionPlan):
         if self.shapes.is_empty:
             return NOTHING
         found = self._sums.algorithm
+        return self._with_codes(found._replace(weight_bytes=0) if found.packed else found)
+
+    @property
+    def candidates(self) -> tuple[AlgorithmCandidate, ...]:
+        if self.shapes.is_empty:
+            return (NOTHING,)
+        return tuple(map(self._with_codes, self._sums.candidates))
+
+    def _with_codes(self, found: AlgorithmCandidate) -> AlgorithmCandidate:
+        """Add the memory of the codes of the data, and of the offsets."""
         codes = 0 if self._kernel.reads_codes else 4 * math.prod(self._codes)
         return found._replace(
             scratch_bytes=found.scratch_bytes + codes,

@@ -24,9 +24,9 @@ void exchange_cost_constants(double *values);
 
 /* Cycles of a micro-kernel for one tap: those of its multiply-adds or of its loads, the larger of
  * the two, and at least the latency of a multiply-add. */
-static inline double kernel_tap_cycles(const struct machine *machine, int rows,
-                                       int columns) {
-    const double rate = machine->multiply_adds;
+static inline double kernel_tap_cycles(const struct problem *problem, int rows, int columns) {
+    const double rate =
+        problem->machine.multiply_adds / (problem->element == I16X2 ? SHORTS_FACTOR : 1);
     const double multiply_adds = rows * columns / rate;
     const double loads = BROADCAST_CYCLES * rows + LOAD_CYCLES * columns / rate;
     return fmax(fmax(multiply_adds, loads), FMA_LATENCY);

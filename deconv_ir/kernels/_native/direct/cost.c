@@ -8,7 +8,7 @@
 #include <math.h>
 
 /* Cycles for all taps of one row block at a number of positions. */
-static double row_cycles(const struct machine *machine, const struct microkernels *kernels,
+static double row_cycles(const struct problem *problem, const struct microkernels *kernels,
                          int rows, int64_t positions, double taps) {
     int64_t vectors = divide_up(positions, kernels->lanes);
     int columns = kernels->columns[rows];
@@ -16,7 +16,7 @@ static double row_cycles(const struct machine *machine, const struct microkernel
     while (vectors > 0) {
         int64_t blocks;
         columns = next_blocks(kernels, rows, columns, vectors, &blocks);
-        cycles += (double)blocks * (taps * kernel_tap_cycles(machine, rows, columns) +
+        cycles += (double)blocks * (taps * kernel_tap_cycles(problem, rows, columns) +
                                     SUM_CYCLES * rows * columns + BLOCK_CYCLES);
         vectors -= blocks * columns;
     }
@@ -24,11 +24,11 @@ static double row_cycles(const struct machine *machine, const struct microkernel
 }
 
 /* Like row_cycles(), with whole vectors summed in the output itself, and the rest in scratch. */
-static double straight_cycles(const struct machine *machine, const struct microkernels *kernels,
+static double straight_cycles(const struct problem *problem, const struct microkernels *kernels,
                               int rows, int64_t positions, double taps) {
     const int64_t rest = positions % kernels->lanes;
-    double cycles = row_cycles(machine, kernels, rows, positions - rest, taps);
-    if (rest > 0) cycles += row_cycles(machine, kernels, rows, rest, taps);
+    double cycles = row_cycles(problem, kernels, rows, positions - rest, taps);
+    if (rest > 0) cycles += row_cycles(problem, kernels, rows, rest, taps);
     return cycles;
 }
 
@@ -107,10 +107,10 @@ static double near_cycles(const struct kernel *k, const struct run *run, const s
     const double blocks = (double)t->blocks * k->packing.rows;
     const int64_t positions = (t->shape[1] - 1) * t->pitch + t->shape[2];
     double sums = t->compact
-                      ? row_cycles(machine, k->kernels, k->packing.rows,
+                      ? row_cycles(&k->problem, k->kernels, k->packing.rows,
                                    planes * t->shape[1] * t->shape[2], depth / goes)
                       : (double)planes * (t->straight ? straight_cycles : row_cycles)(
-                                             machine, k->kernels, k->packing.rows, positions,
+                                             &k->problem, k->kernels, k->packing.rows, positions,
                                              depth / goes);
     sums *= goes * (double)t->blocks * all_subs;
     if (t->outputs) sums = all_subs * outputs_cycles(k, t, depth, goes);

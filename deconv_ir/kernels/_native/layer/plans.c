@@ -59,12 +59,12 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
 }
 
 /* Choose the algorithm of a run.  Since results depend on the choice, it depends only on the
- * extents of the whole layer: not on the batch, the threads, the strides of the data or the scratch
- * of the run.  Returns the same values as judge(). */
+ * extents of the whole layer: not on the batch, but for integers, whose results are exact, nor on the
+ * threads, the strides of the data or the scratch of the run.  Returns the same values as judge(). */
 static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
     struct run image;
     memset(&image, 0, sizeof image); /* it is compared byte by byte */
-    image.batch = JUDGED_BATCH;
+    image.batch = problem_has_codes(&self->k.problem) ? run->batch : JUDGED_BATCH;
     for (int a = 0; a < AXES; a++) {
         image.data[a] = run->whole.data[a];
         image.output[a] = run->whole.output[a];

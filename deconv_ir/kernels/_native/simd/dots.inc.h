@@ -13,8 +13,10 @@ typedef uint32_t DOTS(lanes) __attribute__((vector_size(VECTOR_LANES_32 * 4)));
 #ifdef SHORTS
 #define PRODUCTS_ARE_APART 1
 #define SUM_HALVES(sum, data, weights, signed_vector)                                             \
-    ((sum) + ((data) & 0xffff) * (__typeof__(sum))((signed_vector)((weights) << 16) >> 16) +      \
-     ((data) >> 16) * (__typeof__(sum))((signed_vector)(weights) >> 16))
+    ((sum) + (__typeof__(sum))((signed_vector)((data) << 16) >> 16) *                             \
+                 (__typeof__(sum))((signed_vector)((weights) << 16) >> 16) +                      \
+     (__typeof__(sum))((signed_vector)(data) >> 16) *                                             \
+         (__typeof__(sum))((signed_vector)(weights) >> 16))
 typedef int32_t DOTS(signed_rows) __attribute__((vector_size(MAX_ROWS * 4)));
 typedef int32_t DOTS(signed_lanes) __attribute__((vector_size(VECTOR_LANES_32 * 4)));
 #ifdef MULTIPLY_PAIRS

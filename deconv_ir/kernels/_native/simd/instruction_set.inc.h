@@ -160,6 +160,7 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
         [ACC_PAIRS] = KERNELS_PAIRS(suffix),                       \
         [ACC_SHORTS] = &kernels_shorts_##suffix,                   \
     };                                                              \
-    const struct transforms *const transforms_##suffix = &transforms_wino_##suffix;
+    const struct transforms *const transforms_##suffix = &transforms_wino_##suffix; \
+    const struct transforms *const transforms_of_pairs_##suffix = &transforms_of_pairs_wino_##suffix;
 #define TABLE(suffix) TABLE_(suffix)
 TABLE(SUFFIX)

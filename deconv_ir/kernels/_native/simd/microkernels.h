@@ -19,8 +19,7 @@
 
 _Static_assert(CACHE_LINE * MAX_ROWS <= BEYOND_WEIGHTS, "micro-kernels read beyond the weights");
 
-/* Types in which elements are multiplied and summed.  ACC_SHORTS: elements of two terms of 16 bits, unsigned
- * bytes of data and signed ones of weights. */
+/* Types in which elements are multiplied and summed.  ACC_SHORTS: elements of two terms of 16 bits, signed. */
 enum accumulator {
     ACC_F32,
     ACC_F64,

@@ -33,8 +33,8 @@ int has_dots(enum isa isa) {
     return dots_for(isa) != NULL;
 }
 
-const struct transforms *transforms_for(enum isa isa) {
-    return BY_ISA(isa, transforms);
+const struct transforms *transforms_for(enum isa isa, enum element element) {
+    return element == I16X2 ? BY_ISA(isa, transforms_of_pairs) : BY_ISA(isa, transforms);
 }
 
 enum accumulator accumulator_of(enum element element) {

@@ -14,6 +14,13 @@
 /* F(outputs, taps) of one axis. */
 enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, WINO_SIZES };
 
+/* Integers at the points are those of f32 times 2 for each axis whose weights have halves: times 2^shift. */
+static inline int wino_shift(const enum wino_size *size) {
+    int shift = 0;
+    for (int a = 0; a < AXES; a++) shift += size[a] == F_3_2 || size[a] == F_2_3;
+    return shift;
+}
+
 /* The taps of a sub-convolution, or of a part of it. */
 struct wino_taps {
     enum wino_size size[AXES];
@@ -27,19 +34,20 @@ struct wino_source {
     int64_t step, channel_step;
 };
 
-/* Vector code for f32, see transforms.inc.h. */
+/* Vector code for f32, or for elements of I16X2: see transforms.inc.h.  Arrays of these hold their bits; those
+ * functions that only judge weights of f32 are NULL. */
 struct transforms {
     /* Transform one element for each point: `count` vectors, which are `step` apart in the data. If
      * there are four points, only the first `points` may be requested. */
     void (*input_transform)(enum wino_size size, const float *const *from, int64_t step,
                             float *const *to, int64_t count, int points);
-    /* Transform the products at the points into outputs at `count` positions, plus a bias.  Up to a
-     * vector beyond the end is written. */
+    /* Transform the products at the points into outputs at `count` positions, plus a bias; integers are divided
+     * by 2^shift instead.  Up to a vector beyond the end is written. */
     void (*output_transform)(enum wino_size size, const float *const *from, float *const *to,
-                             int64_t count, float bias);
+                             int64_t count, float bias, int shift);
     /* Gather vectors of channels: copy element i of each channel's row to vector i + at of `to`,
      * which is [position modulo dilation][pitch][channel].  Memory from `end` on is not read; if it
-     * is NULL, up to a vector beyond the row is read.  Raises the `levels` of the positions to the
+     * is NULL, up to a vector beyond the row is read.  For f32, raises the `levels` of the positions to the
      * largest magnitude, scaled by a factor for each row; those of NaN are above all others. */
     void (*gather)(const float *const *from, const float *scales, int64_t count,
                    const char *end, int64_t at, int64_t dilation, int64_t pitch, float *levels,
@@ -68,11 +76,11 @@ struct transforms {
     void (*add_taps)(const float *from, int64_t taps, int64_t rows, float factor, float *to,
                      int64_t step);
 };
-extern const struct transforms *const transforms_baseline;
+extern const struct transforms *const transforms_baseline, *const transforms_of_pairs_baseline;
 #ifdef DECONV_X86
-extern const struct transforms *const transforms_avx2;
-extern const struct transforms *const transforms_avx512;
+extern const struct transforms *const transforms_avx2, *const transforms_of_pairs_avx2;
+extern const struct transforms *const transforms_avx512, *const transforms_of_pairs_avx512;
 #endif
-const struct transforms *transforms_for(enum isa isa);
+const struct transforms *transforms_for(enum isa isa, enum element element);
 
 #endif

@@ -1,4 +1,5 @@
-/* The transforms of one instruction set, for f32: included by simd/instruction_set.inc.h. */
+/* The transforms of one instruction set, for f32 and for pairs of 16 bits: included by
+ * simd/instruction_set.inc.h. */
 
 #define VEC JOIN(vec, f32, SUFFIX)
 #define LOOSE JOIN(loose, f32, SUFFIX)
@@ -8,62 +9,8 @@
 #define NAME(x) JOIN(x, wino, SUFFIX)
 
 typedef int32_t NAME(bits) __attribute__((vector_size(LANES * sizeof(int32_t))));
-
-static void NAME(input_transform)(enum wino_size size, const float *const *from, int64_t step,
-                     float *const *to, int64_t count, int points) {
-    const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
-    switch (size) {
-    case F_1_1:
-        for (int64_t i = 0; i < count; i++) STORE(to[0] + i * LANES, LOAD(a + i * step));
-        break;
-    case F_2_2:
-        for (int64_t i = 0; i < count; i++) {
-            const VEC middle = LOAD(b + i * step);
-            STORE(to[0] + i * LANES, LOAD(a + i * step) - middle);
-            STORE(to[1] + i * LANES, middle);
-            STORE(to[2] + i * LANES, LOAD(c + i * step) - middle);
-        }
-        break;
-    default: /* the points are 0, 1, -1 and infinity for both sizes */
-        for (int64_t i = 0; i < count; i++) {
-            const VEC v = LOAD(b + i * step), w = LOAD(c + i * step);
-            STORE(to[0] + i * LANES, LOAD(a + i * step) - w);
-            STORE(to[1] + i * LANES, v + w);
-            STORE(to[2] + i * LANES, w - v);
-            if (points == 4) STORE(to[3] + i * LANES, LOAD(d + i * step) - v);
-        }
-    }
-}
-
-static void NAME(output_transform)(enum wino_size size, const float *const *from, float *const *to,
-                      int64_t count, float bias) {
-    const VEC last = bias - (VEC){0};
-    const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
-    switch (size) {
-    case F_1_1: break;
-    case F_2_2:
-        for (int64_t i = 0; i < count; i += LANES) {
-            const VEC middle = LOAD(b + i);
-            STORE(to[0] + i, LOAD(a + i) + middle + last);
-            STORE(to[1] + i, middle + LOAD(c + i) + last);
-        }
-        break;
-    case F_3_2:
-        for (int64_t i = 0; i < count; i += LANES) {
-            const VEC plus = LOAD(b + i), minus = LOAD(c + i), sum = plus + minus;
-            STORE(to[0] + i, LOAD(a + i) + sum + last);
-            STORE(to[1] + i, plus - minus + last);
-            STORE(to[2] + i, sum + LOAD(d + i) + last);
-        }
-        break;
-    default:
-        for (int64_t i = 0; i < count; i += LANES) {
-            const VEC plus = LOAD(b + i), minus = LOAD(c + i);
-            STORE(to[0] + i, LOAD(a + i) + (plus + minus) + last);
-            STORE(to[1] + i, (plus - minus) + LOAD(d + i) + last);
-        }
-    }
-}
+typedef uint32_t NAME(bits_of_sums) __attribute__((vector_size(LANES * sizeof(uint32_t))));
+typedef int16_t NAME(shorts) __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 static void NAME(tile_line)(const float *line, int64_t blocks, int64_t width, float *panel,
                          int64_t step) {
@@ -108,43 +55,20 @@ static VEC NAME(load_some)(const float *row, int64_t some, const char *end) {
     return LOAD(elements);
 }
 
-static void NAME(gather)(const float *const *from, const float *scales, int64_t count,
-                         const char *end, int64_t at, int64_t dilation, int64_t pitch,
-                         float *levels, float *to) {
-    int64_t residue = at % dilation;
-    to += at / dilation * LANES;
-    VEC in[LANES], out[LANES];
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
-#pragma GCC unroll 16
-        for (int k = 0; k < LANES; k++) in[k] = LOAD(from[k] + i);
-        STORE(levels + i, NAME(raise)(in, scales, LOAD(levels + i)));
-        JOIN(transpose, f32, SUFFIX)(in, out);
-        if (dilation == 1) {
-#pragma GCC unroll 16
-            for (int k = 0; k < LANES; k++, to += LANES) STORE(to, out[k]);
-            continue;
-        }
-        for (int k = 0; k < LANES; k++) {
-            STORE(to + residue * pitch * LANES, out[k]);
-            if (++residue < dilation) continue;
-            residue = 0;
-            to += LANES;
-        }
-    }
-    if (i == count) return;
-    for (int k = 0; k < LANES; k++) in[k] = NAME(load_some)(from[k] + i, count - i, end);
-    const VEC before = NAME(load_some)(levels + i, count - i, (const char *)(levels + count));
-    const VEC level = NAME(raise)(in, scales, before);
-    for (int64_t k = 0; i + k < count; k++) levels[i + k] = level[k];
-    JOIN(transpose, f32, SUFFIX)(in, out);
-    for (int64_t k = 0; i + k < count; k++) {
-        STORE(to + residue * pitch * LANES, out[k]);
-        if (++residue < dilation) continue;
-        residue = 0;
-        to += LANES;
-    }
-}
+#define POINTS(x) JOIN(x, winof32, SUFFIX)
+#define DATA VEC
+#define SUMS VEC
+#define FINISH(sum) ((sum) + last)
+#define RAISE(rows, levels) NAME(raise)(rows, scales, levels)
+#include "simd/points.inc.h"
+
+/* Pairs of channels in 16 bits: neither data nor weights at the points exceed them. Sums wrap around; results, times a
+ * power of two, do not. */
+#define POINTS(x) JOIN(x, winopairs, SUFFIX)
+#define DATA NAME(shorts)
+#define SUMS NAME(bits_of_sums)
+#define FINISH(sum) ((NAME(bits))(sum) >> shift)
+#include "simd/points.inc.h"
 
 static inline __attribute__((always_inline)) void NAME(tile_width)(
     const int64_t width, const float *from, int64_t groups, int64_t channels, int64_t position,
@@ -340,6 +264,49 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
     }
 }
 
+/* Loads the first or second codes of pairs, as load_rows(). */
+INLINE WIDE NAME(load_codes)(const struct wino_source *rows, const int count, int tap,
+                             int64_t channel, int second) {
+    WIDE some = {0};
+    for (int row = 0; row < count; row++) {
+        int16_t pair[2];
+        memcpy(pair, rows[row].from + tap * rows[row].step + channel * rows[row].channel_step,
+               sizeof pair);
+        some[row] = pair[second];
+    }
+    return some;
+}
+
+/* The weights of NAME(weights)(), times 2 for each axis whose values have halves: integers. */
+static void NAME(weights_of_pairs)(const struct wino_taps *taps, const struct wino_source *rows,
+                                   int count, int are_channels, int64_t channels,
+                                   float *const *to, const int64_t *step) {
+    const int all = taps->count[0] * taps->count[1] * taps->count[2];
+    int points = 1;
+    for (int a = 0; a < AXES; a++)
+        points *= taps->size[a] == F_1_1 ? 1 : taps->size[a] == F_2_2 ? 3 : 4;
+    const double scale = 1 << wino_shift(taps->size);
+    for (int64_t channel = 0; channel < channels; channel++) {
+        WIDE values[2][MOST_VALUES];
+        for (int second = 0; second < 2; second++) {
+            for (int tap = 0; tap < all; tap++)
+                values[second][tap] =
+                    NAME(load_codes)(rows, count, taps->at[tap], channel, second);
+            NAME(values)(taps->size, taps->count, taps->first, values[second]);
+        }
+        for (int point = 0; point < points; point++) {
+            if (!to[point]) continue;
+            const int64_t apart = are_channels ? step[point] : 1;
+            float *out = to[point] + channel * step[point];
+            for (int row = 0; row < count; row++) {
+                const int16_t pair[2] = {(int16_t)(int32_t)(values[0][point][row] * scale),
+                                         (int16_t)(int32_t)(values[1][point][row] * scale)};
+                memcpy(out + row * apart, pair, sizeof pair);
+            }
+        }
+    }
+}
+
 static float NAME(largest)(const float *values, int64_t count) {
     int32_t largest = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -382,9 +349,9 @@ static void NAME(add_taps)(const float *from, int64_t taps, int64_t rows, float 
 #undef INLINE
 
 static const struct transforms NAME(transforms) = {
-    .input_transform = NAME(input_transform),
-    .output_transform = NAME(output_transform),
-    .gather = NAME(gather),
+    .input_transform = JOIN(input_transform, winof32, SUFFIX),
+    .output_transform = JOIN(output_transform, winof32, SUFFIX),
+    .gather = JOIN(gather, winof32, SUFFIX),
     .tile_vectors = NAME(tile_vectors),
     .tile_line = NAME(tile_line),
     .interleave = NAME(interleave),
@@ -392,6 +359,16 @@ static const struct transforms NAME(transforms) = {
     .largest = NAME(largest),
     .raise_taps = NAME(raise_taps),
     .add_taps = NAME(add_taps),
+};
+
+static const struct transforms NAME(transforms_of_pairs) = {
+    .input_transform = JOIN(input_transform, winopairs, SUFFIX),
+    .output_transform = JOIN(output_transform, winopairs, SUFFIX),
+    .gather = JOIN(gather, winopairs, SUFFIX),
+    .tile_vectors = NAME(tile_vectors),
+    .tile_line = NAME(tile_line),
+    .interleave = NAME(interleave),
+    .weights = NAME(weights_of_pairs),
 };
 
 #undef VEC

@@ -16,8 +16,8 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
         if (rows == 0) continue;
         const int64_t micro = wino_blocks(rows, k->kernels), fewest = rows / micro;
         const double larger = (double)(rows % micro), smaller = (double)micro - larger;
-        const double tap = smaller * kernel_tap_cycles(&k->problem.machine, (int)fewest, columns) +
-                           larger * kernel_tap_cycles(&k->problem.machine, (int)fewest + 1, columns);
+        const double tap = smaller * kernel_tap_cycles(&k->problem, (int)fewest, columns) +
+                           larger * kernel_tap_cycles(&k->problem, (int)fewest + 1, columns);
         const double depth = (double)p->depth[i % p->points];
         products += blocks * (depth * tap + PRODUCT_BLOCK * (double)micro);
         weights += (double)rows * depth;

@@ -109,7 +109,7 @@ static void sum_chunk(const struct wino_context *c, const struct wino_tile *tile
 /* ---------------------------------------------------------- results out -- */
 
 /* Transform the sums of one row at the points to outputs, along one axis after the other; the last
- * transform adds the bias. */
+ * transform adds the bias, or divides integers by the factors of their weights. */
 static void transform_row(const struct wino_context *c, const struct wino_tile *tile,
                           const float **sums, float bias, float *out, float **outputs) {
     const struct wino_axis *a = c->plan->packing->axes;
@@ -121,6 +121,7 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
     const float *after_y[MOST_POINTS][MOST_OUTPUTS][MOST_OUTPUTS];
     const float *from[MOST_POINTS];
     float *to[MOST_OUTPUTS];
+    const int shift = wino_shift(c->plan->packing->choice.size);
     for (int z = 0; z < pz; z++)
         for (int y = 0; y < py; y++) {
             for (int i = 0; i < px; i++) from[i] = sums[(z * py + y) * px + i];
@@ -129,7 +130,8 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
             for (int i = 0; i < mx; i++, free_line += line)
                 after_x[z][y][i] = to[i] = py == 1 && pz == 1 ? out + i * line : free_line;
             c->transforms->output_transform(a[2].size, from, to, tile->positions,
-                               py == 1 && pz == 1 ? bias : 0);
+                                            py == 1 && pz == 1 ? bias : 0,
+                                            py == 1 && pz == 1 ? shift : 0);
         }
     for (int z = 0; z < pz; z++)
         for (int x = 0; x < mx; x++) {
@@ -139,7 +141,7 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
             for (int i = 0; i < my; i++, free_line += line)
                 after_y[z][i][x] = to[i] = pz == 1 ? out + (i * mx + x) * line : free_line;
             c->transforms->output_transform(a[1].size, from, to, tile->positions,
-                                            pz == 1 ? bias : 0);
+                                            pz == 1 ? bias : 0, pz == 1 ? shift : 0);
         }
     for (int y = 0; y < my; y++)
         for (int x = 0; x < mx; x++) {
@@ -148,116 +150,168 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
             if (pz == 1) continue;
             for (int i = 0; i < mz; i++)
                 outputs[(i * my + y) * mx + x] = to[i] = out + ((i * my + y) * mx + x) * line;
-            c->transforms->output_transform(a[0].size, from, to, tile->positions, bias);
+            c->transforms->output_transform(a[0].size, from, to, tile->positions, bias, shift);
         }
 }
 
-/* Writes the rows of one unit from the tile's `iz`th plane of windows: output j of sub-convolution
- * qy of the second axis.  Divisions are avoided: they take longer than a short row. */
+/* A plane of some neighbouring channels of the output: the tile's `iz`th plane of windows, output j of
+ * sub-convolution qy of the second axis. */
+struct written_plane {
+    int64_t image, channel, channels, z;
+    int64_t iz, qy, j;
+};
+
+/* Writes results of codes from `count` interleaved rows: the first is row y of the plane, the others are `step` rows
+ * apart. */
+static void write_codes(const struct wino_context *c, const struct wino_tile *tile,
+                        const struct written_plane *w, int64_t y, int64_t step, int64_t count) {
+    const struct results *r = c->run->results;
+    const int64_t extent = c->run->output[1], width = c->run->output[2];
+    const int64_t pitch = tile->shape[2] * c->plan->interleaved_lines;
+    const int64_t before = least(count, y < 0 ? divide_up(-y, step) : 0);
+    y += before * step;
+    const int64_t rows = least(count - before, divide_up(extent - y, step));
+    const float *from = tile->row + before * pitch + tile->before;
+    int64_t position = (w->z * extent + y) * width + tile->begin;
+    if (rows <= 0) return;
+    write_rows_of_results(r, w->image, w->channel, w->channels, position, step * width, rows,
+                          tile->elements, (const char *)from, c->plan->tiling.row_step, pitch);
+    for (int64_t i = 0; i < rows; i++, position += step * width)
+        activate_results(r, w->image, w->channel, w->channels, position, tile->elements);
+}
+
+/* Writes the rows of a plane.  Divisions are avoided: they take longer than a short row. */
 static void write_plane(const struct wino_context *c, const struct wino_tile *tile,
-                        const float *const *lines, int64_t iz, int64_t qy, int64_t j,
-                        char *plane) {
+                        const float *const *lines, const struct written_plane *w) {
     const struct wino_plan *plan = c->plan;
+    const struct wino_tiling *t = &plan->tiling;
     const struct wino_axis *a = plan->packing->axes;
     const enum element element = (enum element)c->problem->element;
     const int64_t size = element_size(element), extent = c->run->output[1];
     const int64_t tile_x = tile->shape[2], tile_y = tile->shape[1];
     const int64_t lattice_step = a[2].dilation * tile_y * tile_x;
-    const int64_t together = plan->tiling.rows_together;
+    const int64_t together = t->rows_together;
     const int64_t row_size = tile_x * plan->interleaved_lines;
-    const int64_t pitch = a[1].step * a[1].stride * c->run->output[2] * size;
+    const int64_t row_step = a[1].step * a[1].stride, pitch = row_step * c->run->output[2] * size;
     const int64_t channel_pitch = c->run->output[0] * extent * c->run->output[2] * size;
     const int64_t ahead = least(ROWS_AHEAD, tile_y);
+    const int64_t all = c->problem->groups * c->problem->channels_out;
+    char *plane = c->out + ((w->image * all + w->channel) * c->run->output[0] + w->z) * extent *
+                               c->run->output[2] * size;
     for (int64_t sublattice = 0; sublattice < a[1].dilation; sublattice++) {
-        const int64_t lattice_at = (iz * a[1].dilation + sublattice) * lattice_step;
+        const int64_t lattice_at = (w->iz * a[1].dilation + sublattice) * lattice_step;
         for (int64_t first = 0; first < tile_y; first += together) {
             const int64_t some = least(together, tile_y - first);
-            c->transforms->interleave(lines, lattice_at + first * tile_x, plan->interleaved_lines,
-                                 together > 1 ? some * tile_x : tile->groups, tile->row);
-            for (int64_t i = 0; i < some; i++) {
-                const int64_t y =
-                    wino_output(&a[1], qy, tile->first[1] + first + i, sublattice, j);
-                if (y < 0 || y >= extent) continue;
-                float *from = tile->row + i * row_size + tile->before;
-                char *row = plane + (y * c->run->output[2] + tile->begin) * size;
-                if (c->run->addition) add_to(c->run->addition, row, from, tile->elements);
-                if (!c->streamed) {
-                    fetch_results(row, first + i + ahead < tile_y ? ahead * pitch : channel_pitch,
-                                  tile->elements * size);
-                    c->kernels->store(element, from, tile->elements, row);
-                    continue;
-                }
-                fetch_ends(row, first + i + ahead < tile_y ? ahead * pitch : channel_pitch,
-                           tile->elements * size);
-                c->kernels->stream((const char *)from, tile->elements * size, row);
+            const int64_t top =
+                wino_output(&a[1], w->qy, tile->first[1] + first, sublattice, w->j);
+            for (int64_t i = 0; i < w->channels; i++)
+                c->transforms->interleave(
+                    lines, lattice_at + first * tile_x + i * t->out_step, plan->interleaved_lines,
+                    together > 1 ? some * tile_x : tile->groups, tile->row + i * t->row_step);
+            if (c->run->results) {
+                write_codes(c, tile, w, top, row_step, some);
+                continue;
             }
+            for (int64_t channel = 0; channel < w->channels; channel++)
+                for (int64_t i = 0; i < some; i++) {
+                    const int64_t y = top + i * row_step;
+                    if (y < 0 || y >= extent) continue;
+                    float *from =
+                        tile->row + channel * t->row_step + i * row_size + tile->before;
+                    char *row = plane + channel * channel_pitch +
+                                (y * c->run->output[2] + tile->begin) * size;
+                    const int64_t next =
+                        first + i + ahead < tile_y ? ahead * pitch : channel_pitch;
+                    if (c->run->addition) add_to(c->run->addition, row, from, tile->elements);
+                    if (!c->streamed) {
+                        fetch_results(row, next, tile->elements * size);
+                        c->kernels->store(element, from, tile->elements, row);
+                        continue;
+                    }
+                    fetch_ends(row, next, tile->elements * size);
+                    c->kernels->stream((const char *)from, tile->elements * size, row);
+                }
         }
     }
 }
 
-/* Writes the rows of one unit from its lines [last sub-convolution][output]. */
-static void write_unit(const struct wino_context *c, const struct wino_tile *tile, int64_t unit,
-                       float *const *outputs) {
+/* Writes the rows of one unit, and of those of the next channels, from the lines of the first one, [last
+ * sub-convolution][output]. */
+static void write_units(const struct wino_context *c, const struct wino_tile *tile, int64_t unit,
+                        int64_t channels, float *const *outputs) {
     const struct wino_plan *plan = c->plan;
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
-    const int64_t *extent = c->run->output;
-    const int64_t size = element_size((enum element)c->problem->element);
-    const int64_t channels = c->problem->groups * c->problem->channels_out;
-    const int64_t channel = tile->group * c->problem->channels_out + unit / p->subs;
-    const int64_t qz = unit % p->subs / a[1].stride, qy = unit % a[1].stride;
+    const int64_t qz = unit % p->subs / a[1].stride;
     const int64_t tile_xy = tile->shape[1] * tile->shape[2];
     const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
     const float *lines[MOST_INTERLEAVED];
     if (tile->elements <= 0) return;
+    struct written_plane w = {
+        .channel = tile->group * c->problem->channels_out + unit / p->subs,
+        .channels = channels,
+        .qy = unit % a[1].stride,
+    };
     for (int64_t j = 0; j < a[0].outputs * a[1].outputs; j++) {
-        const int64_t jz = j / a[1].outputs, jy = j % a[1].outputs;
+        const int64_t jz = j / a[1].outputs;
+        w.j = j % a[1].outputs;
         for (int64_t i = 0; i < plan->interleaved_lines; i++) {
-            const struct wino_line *w = &plan->interleaved[i];
-            lines[i] = outputs[w->sub * all + j * a[2].outputs + w->output] +
-                       w->sublattice * tile_xy - w->shift;
+            const struct wino_line *line = &plan->interleaved[i];
+            lines[i] = outputs[line->sub * all + j * a[2].outputs + line->output] +
+                       line->sublattice * tile_xy - line->shift;
         }
-        int64_t iz = 0;
+        w.iz = 0;
         for (int64_t image = 0; image < tile->images; image++) {
-            const int64_t volume = (tile->first_image + image) * channels + channel;
+            w.image = tile->first_image + image;
             for (int64_t sublattice = 0; sublattice < a[0].dilation; sublattice++)
-                for (int64_t wz = 0; wz < tile->shape[0]; wz++, iz++) {
-                    const int64_t z = wino_output(&a[0], qz, tile->first[0] + wz, sublattice, jz);
-                    if (z < 0 || z >= extent[0]) continue;
-                    char *plane = c->out +
-                                  (volume * extent[0] + z) * extent[1] * extent[2] * size;
-                    write_plane(c, tile, lines, iz, qy, jy, plane);
+                for (int64_t wz = 0; wz < tile->shape[0]; wz++, w.iz++) {
+                    w.z = wino_output(&a[0], qz, tile->first[0] + wz, sublattice, jz);
+                    if (w.z >= 0 && w.z < c->run->output[0]) write_plane(c, tile, lines, &w);
                 }
         }
+    }
+}
+
+/* Transforms the sums of one unit to outputs, and activates them. */
+static void transform_unit(const struct wino_context *c, const struct wino_tile *tile,
+                           int64_t chunk, int64_t unit, const struct wino_layout *layout,
+                           float *out, float **outputs) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct wino_axis *a = p->axes;
+    const int64_t line = c->plan->tiling.line, last = a[2].stride;
+    const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
+    const float *biases = c->k->bias, *sums[MOST_VALUES];
+    const int64_t channel = (chunk * p->chunk_units + unit) / p->subs;
+    const float bias = biases ? biases[tile->group * c->problem->channels_out + channel] : 0;
+    for (int64_t q = 0; q < last; q++) {
+        const int32_t *lines = &layout->line[(unit * last + q) * p->points];
+        for (int64_t i = 0; i < p->points; i++)
+            sums[i] = lines[i] < 0 ? tile->zeros : tile->sums + lines[i] * line;
+        transform_row(c, tile, sums, bias, out + q * all * line, outputs + q * all);
+        if (c->k->epilogue.activation != ACT_NONE)
+            for (int64_t i = 0; i < all; i++)
+                c->kernels->activate(&c->k->epilogue, outputs[q * all + i], tile->positions);
     }
 }
 
 static void write_chunk(const struct wino_context *c, const struct wino_tile *tile, int64_t chunk,
                         const struct wino_layout *layout) {
     const struct wino_packing *p = c->plan->packing;
+    const struct wino_tiling *t = &c->plan->tiling;
     const struct wino_axis *a = p->axes;
-    const int64_t line = c->plan->tiling.line, last = a[2].stride;
-    const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
-    const int64_t temporary = a[0].points * a[2].outputs * (a[1].points + a[1].outputs);
+    const int64_t subs = wino_together(c->k) > 1 ? p->subs : 1, group = wino_together(c->k) * subs;
+    float *out = tile->out + a[0].points * a[2].outputs * (a[1].points + a[1].outputs) * t->line;
     float *outputs[MOST_AXIS_SUBS * MOST_OUTPUTS * MOST_OUTPUTS * MOST_OUTPUTS];
-    const float *sums[MOST_POINTS * MOST_POINTS * MOST_POINTS];
-    const float *biases = c->k->bias;
-    for (int64_t unit = 0; unit < layout->count; unit++) {
-        const int64_t channel = (chunk * p->chunk_units + unit) / p->subs;
-        const float bias =
-            biases ? biases[tile->group * c->problem->channels_out + channel] : 0;
-        for (int64_t q = 0; q < last; q++) {
-            const int32_t *lines = &layout->line[(unit * last + q) * p->points];
-            for (int64_t i = 0; i < p->points; i++)
-                sums[i] = lines[i] < 0 ? tile->zeros : tile->sums + lines[i] * line;
-            transform_row(c, tile, sums, bias, tile->out + (temporary + q * all) * line,
-                          outputs + q * all);
-            if (c->k->epilogue.activation != ACT_NONE)
-                for (int64_t i = 0; i < all; i++)
-                    c->kernels->activate(&c->k->epilogue, outputs[q * all + i], tile->positions);
+    /* Channels that are written together are `subs` units apart. */
+    for (int64_t first = 0; first < layout->count; first += group)
+        for (int64_t unit = first; unit < least(first + subs, layout->count); unit++) {
+            const int64_t some = least(group, layout->count - first) + first - unit;
+            const int64_t channels = divide_up(some, subs);
+            for (int64_t i = channels - 1; i >= 0; i--)
+                transform_unit(c, tile, chunk, unit + i * subs, layout, out + i * t->out_step,
+                               outputs);
+            write_units(c, tile, chunk * p->chunk_units + unit, channels, outputs);
         }
-        write_unit(c, tile, chunk * p->chunk_units + unit, outputs);
-    }
 }
 
 /* Fills a part of the channels of one shared panel. */
@@ -298,7 +352,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     tile_make(c, job % t->places, job / t->places, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
     parallel_pieces(run_chunk, &tile, tile.chunks, scratch);
-    if (c->plan->packing->points > 1)
+    if (t->level_size > 0)
         wino_find_uneven(c, &tile, c->shared ? tile.panel + t->panel_size : tile.levels, t->fills);
     if (tile.uneven_count > 0) wino_sum_uneven(&tile, scratch);
 }
@@ -306,7 +360,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
 int wino_execute(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                  const void *data, void *out) {
     struct wino_context context = {
-        k,   &k->problem, k->kernels, transforms_for((enum isa)k->problem.isa),
+        k,   &k->problem, k->kernels, wino_transforms(k),
         run, plan,      data,       out,
         NULL, is_streamed(k, run)};
     const struct wino_tiling *t = &plan->tiling;

@@ -22,7 +22,8 @@ struct stretch wino_stretch(const struct wino_context *c, const struct wino_tile
 static const char *data_of(const struct wino_context *c, const struct wino_tile *tile,
                            int64_t image, int64_t channel) {
     const struct run *run = c->run;
-    const int64_t index = tile->group * c->problem->channels_in + channel;
+    const int64_t index =
+        tile->group * data_channels(c->problem) + channel / spread_of(c->problem);
     return c->data +
            ((tile->first_image + image) * run->image_step + index * run->channel_step) *
                element_size((enum element)c->problem->element);
@@ -32,13 +33,27 @@ static const char *data_of(const struct wino_context *c, const struct wino_tile 
 static const char *data_end(const struct wino_context *c) {
     const struct run *run = c->run;
     int64_t last = most(0, run->image_step) * (run->batch - 1) +
-                   most(0, run->channel_step) * (c->problem->groups * c->problem->channels_in - 1);
+                   most(0, run->channel_step) * (c->problem->groups * data_channels(c->problem) - 1);
     for (int a = 0; a < AXES; a++) last += most(0, run->step[a]) * (run->data[a] - 1);
     return c->data +
            (last + 1) * element_size((enum element)c->problem->element);
 }
 
 /* ------------------------------------------ several points: vectors of channels -- */
+
+/* Load a row of codes of four channels as two channels of pairs; returns the second one. */
+static const float *load_codes(const struct wino_context *c, const char *row, int64_t count,
+                               float *first) {
+    float *second = first + c->plan->tiling.loaded_step;
+    uint32_t *const to[] = {(uint32_t *)(void *)first, (uint32_t *)(void *)second};
+    const uint32_t *from = (const uint32_t *)(const void *)row;
+    if (c->run->step[2] != 1 || (uintptr_t)row % sizeof *from) {
+        c->kernels->load(I16X2, row, c->run->step[2], count, second);
+        from = to[1];
+    }
+    BY_ISA((enum isa)c->problem->isa, &functions_quantized)->extend(0, from, count, to[0], to[1]);
+    return second;
+}
 
 /* Copy the data that a tile reads, of a vector of channels of an image, into its block, which is
  * [z][y][x modulo dilation][x / dilation][channel], and raise the levels.
@@ -57,19 +72,21 @@ static void load_block(const struct wino_context *c, const struct wino_tile *til
     const int as_it_lies =
         run->step[2] == 1 && element == F32 && (uintptr_t)data % sizeof(float) == 0;
     const char *end = as_it_lies ? data_end(c) : NULL;
-    const int64_t ahead = first + lanes < c->problem->channels_in ? lanes : 0;
+    const int64_t spread = spread_of(c->problem);
+    const int64_t ahead = first + lanes < c->problem->channels_in ? lanes / spread : 0;
     for (int64_t iz = 0; iz < z.count; iz++)
         for (int64_t iy = 0; iy < y.count; iy++) {
             const char *row = data + ((z.begin + iz) * run->step[0] +
                                       (y.begin + iy) * run->step[1]) * size;
             const float *from[MOST_LANES];
             for (int64_t i = 0; i < lanes; i++) from[i] = tile->loaded; /* zeros */
-            for (int64_t i = 0; i < count; i++, row += run->channel_step * size) {
+            for (int64_t i = 0; i < count; i += spread, row += run->channel_step * size) {
                 if (run->step[2] == 1)
                     fetch_row(row, ahead * run->channel_step * size, x.count * size);
                 float *to = tile->loaded + (i + 1) * t->loaded_step;
                 from[i] = as_it_lies ? (const float *)(const void *)row : to;
-                if (!as_it_lies) c->kernels->load(element, row, run->step[2], x.count, to);
+                if (spread > 1) from[i + 1] = load_codes(c, row, x.count, to);
+                else if (!as_it_lies) c->kernels->load(element, row, run->step[2], x.count, to);
             }
             const int64_t at = (z.before + iz) * t->extent[1] + y.before + iy;
             c->transforms->gather(

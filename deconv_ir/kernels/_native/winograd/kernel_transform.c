@@ -32,9 +32,27 @@ int64_t wino_taps(const struct packing *direct, int axis) {
     return most_taps;
 }
 
+#define MOST_PRODUCT (255 * 128) /* of two codes */
+
+/* Whether integer results, times the factors of the weights at the points, have 32 bits: sums modulo 2^32 are then
+ * exact.  Data at the points are at most 255 * 2^3, weights 128 * 3^3, which have 16 bits. */
+static int sums_fit(const struct kernel *k) {
+    int64_t terms = 2 * k->problem.channels_in, most_taps = 1;
+    for (int a = 0; a < AXES; a++) {
+        const int64_t taps = wino_taps(&k->packing, a);
+        most_taps = most(most_taps, taps);
+        /* Each axis is checked, so that no product overflows. */
+        if (terms > INT32_MAX / MOST_PRODUCT / most(taps, 1)) return 0;
+        terms *= taps * (taps > 1 ? 2 : 1);
+    }
+    return most_taps > 1 && !k->bias && terms <= INT32_MAX / MOST_PRODUCT;
+}
+
 int wino_supports(const struct kernel *k) {
-    if (accumulator_of((enum element)k->problem.element) != ACC_F32 || k->problem.folded > 1 ||
-        k->problem.channels_in == 0 || k->problem.channels_out == 0)
+    const int is_integer = k->problem.element == I16X2;
+    if ((!is_integer && accumulator_of((enum element)k->problem.element) != ACC_F32) ||
+        k->problem.folded > 1 || k->problem.channels_in == 0 || k->problem.channels_out == 0 ||
+        (is_integer && !sums_fit(k)))
         return 0;
     for (int a = 0; a < AXES; a++) {
         const struct subs *p = &k->packing.subs[a];
@@ -210,12 +228,13 @@ int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
     depths_make(p);
     p->subs = p->axes[0].stride * p->axes[1].stride;
     p->units = k->problem.channels_out * p->subs;
-    /* Whole micro-kernels, if the sub-convolutions allow it. */
-    const int64_t last = p->axes[2].stride;
+    /* Whole micro-kernels, if the sub-convolutions allow it, and channels that are written together. */
+    const int64_t last = p->axes[2].stride, together = wino_together(k);
     p->chunks = least(p->units, round_up(divide_up(p->units * last, most(CHUNK_ROWS, last)),
                                          choice->threads));
     p->chunk_units = divide_up(p->units, p->chunks);
-    while (p->chunk_units > 1 && p->chunk_units * last % k->kernels->rows &&
+    if (together > 1) p->chunk_units = round_up(p->chunk_units, together * p->subs);
+    while (together == 1 && p->chunk_units > 1 && p->chunk_units * last % k->kernels->rows &&
            divide_up(p->units, p->chunk_units - 1) == p->chunks)
         p->chunk_units--;
     p->chunks = divide_up(p->units, p->chunk_units);
@@ -358,7 +377,7 @@ static void transform_row(const struct transforms *transforms, const struct wino
 /* Transform the weights of a chunk of a group. */
 static void make_weights(const struct kernel *k, const struct wino_packing *p, int64_t group,
                          int64_t chunk, float *out) {
-    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
+    const struct transforms *transforms = wino_transforms(k);
     const struct wino_axis *a = p->axes;
     const struct wino_layout *layout = wino_layout_of(p, chunk);
     const int64_t last = a[2].stride;

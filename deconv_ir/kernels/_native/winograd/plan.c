@@ -113,24 +113,27 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     int64_t lines = 0;
     for (int64_t i = 0; i < p->layout_count; i++) lines = most(lines, p->layouts[i].lines);
     t->level_size = t->uneven_size = 0;
-    if (p->points > 1) {
+    if (p->points > 1 && sums_are_f32(k->problem.element)) {
         t->level_size =
             round_up(t->images * t->extent[0] * t->extent[1] * t->extent[2], line);
         t->uneven_size = wino_search_size(t);
     }
     t->sums_size = (lines + 1) * t->line; /* and a line of zeros */
-    if (p->points > 1) t->sums_size = most(t->sums_size, wino_direct_size(k->kernels, p, t->width));
+    if (t->level_size > 0)
+        t->sums_size = most(t->sums_size, wino_direct_size(k->kernels, p, t->width));
     const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
-    t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
-                   outputs * a[2].stride) * t->line;
+    t->out_step = outputs * a[2].stride * t->line;
+    t->out_size = a[0].points * a[2].outputs * (a[1].points + a[1].outputs) * t->line +
+                  wino_together(k) * t->out_step;
     /* Rows are contiguous, unless their lines belong to different windows. */
     const int64_t row_lines = plan->interleaved_lines * t->shape[2];
     t->rows_together =
         plan->interleaved_high ? 1
                                : most(1, least(t->shape[1], MOST_ELEMENTS / most(row_lines, 1)));
-    t->row_size = round_up(t->rows_together * row_lines +
+    t->row_step = round_up(t->rows_together * row_lines +
                                plan->interleaved_lines * (plan->interleaved_high + lanes),
                            line);
+    t->row_size = wino_together(k) * t->row_step;
     t->work_size = round_up(
         most(t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size + t->flat_size,
              t->sums_size + t->out_size + t->row_size), line);

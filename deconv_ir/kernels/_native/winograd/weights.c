@@ -17,7 +17,7 @@ static void magnitudes(const struct kernel *k, const float *packed, int64_t bloc
     const struct packing *d = &k->packing;
     const int64_t ins = k->problem.channels_in, outs = k->problem.channels_out;
     const int64_t rows = packing_rows(d, block);
-    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
+    const struct transforms *transforms = wino_transforms(k);
     memset(largest, 0, (size_t)(ins * MAX_ROWS) * sizeof *largest);
     for (int64_t sub = 0; sub < d->subs[0].count * d->subs[1].count * d->subs[2].count; sub++) {
         const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
@@ -35,9 +35,9 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
     /* Vectors may read beyond the last channel. */
     p->scales = calloc((size_t)(k->problem.groups * ins + MOST_LANES), sizeof *p->scales);
     float *largest = malloc((size_t)(ins * MAX_ROWS) * sizeof *largest);
-    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
-    const int failed = !p->scales || !largest;
-    for (int64_t group = 0; group < k->problem.groups && !failed; group++) {
+    const struct transforms *transforms = wino_transforms(k);
+    const int failed = !p->scales || !largest, judges = !problem_has_codes(&k->problem);
+    for (int64_t group = 0; group < k->problem.groups && judges && !failed; group++) {
         float *scales = p->scales + group * ins;
         for (int64_t i = 0; i < ins; i++) scales[i] = 1;
         for (int64_t block = 0; block < k->packing.blocks; block++) {
@@ -60,7 +60,7 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
 static void largest_of_channels(const struct kernel *k, const float *from, int64_t taps,
                                 float *largest) {
     const struct packing *d = &k->packing;
-    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
+    const struct transforms *transforms = wino_transforms(k);
     for (int64_t block = 0; block < d->blocks; block++)
         for (int64_t i = 0; i < k->problem.channels_in; i++, from += taps * packing_rows(d, block)) {
             const float found = transforms->largest(from, taps * packing_rows(d, block));
@@ -74,7 +74,7 @@ static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
                      const float *largest, float *sums) {
     const struct packing *d = &k->packing;
     const int64_t outs = k->problem.channels_out;
-    const struct transforms *transforms = transforms_for((enum isa)k->problem.isa);
+    const struct transforms *transforms = wino_transforms(k);
     memset(sums, 0, (size_t)(taps * outs) * sizeof *sums);
     for (int64_t block = 0; block < d->blocks; block++) {
         const int64_t rows = packing_rows(d, block);
@@ -103,6 +103,7 @@ int wino_takes_weights(const struct kernel *k) {
     const struct packing *d = &k->packing;
     const int64_t ins = k->problem.channels_in, outs = k->problem.channels_out;
     const int64_t subs = d->subs[0].count * d->subs[1].count * d->subs[2].count;
+    if (problem_has_codes(&k->problem)) return 1;
     float *largest = malloc((size_t)(ins + d->group_size / ins) * sizeof *largest);
     if (!largest) return OUT_OF_MEMORY;
     int takes = 1;
@@ -113,7 +114,7 @@ int wino_takes_weights(const struct kernel *k) {
             largest_of_channels(k, weights + d->sub_start[sub],
                                 (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs),
                                 largest);
-        takes = transforms_for((enum isa)k->problem.isa)->largest(largest, ins) <= LARGEST_WEIGHT;
+        takes = wino_transforms(k)->largest(largest, ins) <= LARGEST_WEIGHT;
         for (int64_t sub = 0; sub < subs && takes; sub++) {
             const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
             if (taps == 1) continue; /* nothing to compare with */

@@ -98,7 +98,7 @@ struct wino_packing {
     /* [group][chunk][alignment][point][block of rows][part][channel][row] */
     float *weights;
     float *bias;   /* with one point: [group][chunk][alignment][row] */
-    float *scales; /* [group][channel]: the factors of levels */
+    float *scales; /* [group][channel]: the factors of levels; not used for integers */
 };
 
 struct wino_tiling {
@@ -121,6 +121,7 @@ struct wino_tiling {
     int64_t panel_block;         /* floats of a block of `width` positions */
     int64_t blocks;              /* number of such blocks of a tile */
     int64_t rows_together;       /* rows of windows that are interleaved at once */
+    int64_t out_step, row_step;  /* floats of the outputs, and of the rows, of one channel */
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
     int64_t level_size, uneven_size, sums_size, out_size, row_size, bytes;
@@ -149,9 +150,16 @@ struct wino_plan {
     struct wino_tiling tiling;
 };
 
+/* Channels whose results are written together: codes of four are in an element. */
+static inline int64_t wino_together(const struct kernel *k) {
+    return problem_has_codes(&k->problem) ? 4 : 1;
+}
+static inline const struct transforms *wino_transforms(const struct kernel *k) {
+    return transforms_for((enum isa)k->problem.isa, (enum element)k->problem.element);
+}
 /* Most taps of a sub-convolution of the direct packing. */
 int64_t wino_taps(const struct packing *direct, int axis);
-/* Whether Winograd can compute a layer. */
+/* Whether Winograd can compute a layer: of integers, exactly. */
 int wino_supports(const struct kernel *k);
 /* The first window of a tile along an axis; for the tile after the last, the end of all windows. */
 static inline int64_t wino_tile_begin(const struct wino_plan *plan, const struct wino_tiling *t,
