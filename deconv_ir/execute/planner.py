@@ -263,7 +263,9 @@ class _Planner:
         if limit is None and not fits(most, held=held):
             limit = available_bytes() + held
         if limit is not None:
-            most = min(most, limit)
+            # Filters stay beside weights that are made from them: some data need both.
+            most = min(most - sum(grant.candidate.filter_bytes for grant in grants), limit)
+            grants = [g._replace(candidate=g.candidate._replace(filter_bytes=0)) for g in grants]
             grants = fit_grants(grants, limit - self.bound - held)
         granted = {grant.layer: grant for grant in grants}
         found = find_choosers(self.prepared, self.infos)

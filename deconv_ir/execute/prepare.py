@@ -446,6 +446,9 @@ class Preparation:
         if constant is None:
             constant = self._take(source)
         assert constant is not None, "it is one"
+        if isinstance(constant, LazyTensor):
+            # A limit has to hold for data that need both forms of a filter.
+            constant.is_reread = self.memory_limit is None
         self._sizes[source] = constant.nbytes
         return constant
 

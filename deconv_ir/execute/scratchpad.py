@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from deconv_ir.execute.prepare import PreparedModel
-from deconv_ir.ir.operation import Infos, Kernel, LayerPlan
+from deconv_ir.ir.operation import Context, Infos, Kernel, LayerPlan
 from deconv_ir.ir.scratchpad import DIRECT, UNLIMITED, AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.ir.shapes import is_static
 
@@ -45,7 +45,7 @@ class Grant(NamedTuple):
 def choose_winograd(
     candidates: Mapping[int, Sequence[AlgorithmCandidate]], budget_bytes: int
 ) -> list[Grant]:
-    """Choose the layers that use Winograd, sorted by time saved per byte of their weights.
+    """Choose the layers that use Winograd, sorted by time saved per byte of memory.
 
     Those that save less than `LEAST_GAIN` do not use it: many processes run a model once.
 
@@ -54,10 +54,11 @@ def choose_winograd(
     candidates : mapping
         Layer -> its algorithms, direct sums first.
     budget_bytes : int
-        Bound on the largest scratchpad plus the transformed weights of all layers.
+        Bound on the largest scratchpad plus the transformed weights of all layers, without the
+        packed filters that they replace.
     """
     gains = [
-        ((direct.cycles - other.cycles) / other.weight_bytes, Grant(layer, other))
+        ((direct.cycles - other.cycles) / max(1, _more(other)), Grant(layer, other))
         for layer, (direct, *others) in candidates.items()
         for other in others
         if direct.cycles - other.cycles > LEAST_GAIN * other.weight_bytes
@@ -66,8 +67,8 @@ def choose_winograd(
     left = budget_bytes - max(scratch, default=0)
     grants = []
     for _, grant in sorted(gains, key=lambda entry: -entry[0]):
-        if grant.candidate.weight_bytes <= left:
-            left -= grant.candidate.weight_bytes
+        if _more(grant.candidate) <= left:
+            left -= _more(grant.candidate)
             grants.append(grant)
     return grants
 
@@ -89,11 +90,14 @@ def find_choosers(
 def grant_winograd(prepared: PreparedModel, infos: Sequence[Infos]) -> list[Grant]:
     """Choose the layers that use Winograd, for a run or for all tiles of a run.
 
-    The choice depends neither on the batch and the memory limit nor on weights that were packed for
-    other shapes.
+    The choice depends neither on the batch of a run, if the model leaves it open, nor on the memory
+    limit and on weights that were packed for other shapes.
     """
+    parameters = [layer for layer in prepared.graph.layers if layer.type == "Parameter"]
+    declared = [layer.operation.infer((), Context())[0].shape for layer in parameters]
+    fixed = all(map(is_static, declared))
     plans = {
-        layer: kernel.plan(inputs, UNLIMITED)
+        layer: kernel.plan(inputs, UNLIMITED._replace(fixed_batch=fixed))
         for layer, (kernel, inputs) in find_choosers(prepared, infos).items()
     }
     budget = prepared.constant_bytes + extra_bytes(prepared.constant_bytes) - prepared.first_bytes
@@ -120,8 +124,12 @@ def fit_grants(grants: Sequence[Grant], limit_bytes: int) -> list[Grant]:
 
 
 def missing_bytes(candidate: AlgorithmCandidate) -> int:
-    """Return the bytes of weights that are not yet packed for an algorithm."""
-    return 0 if candidate.packed else candidate.weight_bytes
+    """Return the bytes by which packing weights for an algorithm increases the memory."""
+    return 0 if candidate.packed else _more(candidate)
+
+
+def _more(candidate: AlgorithmCandidate) -> int:
+    return candidate.weight_bytes + candidate.filter_bytes
 
 
 def algorithm_of(plan: LayerPlan) -> AlgorithmCandidate:
@@ -150,6 +158,8 @@ def choose_within(
     """
     plans, budgets = {}, {}
     kept = missing = 0
+    freed: dict[Kernel, int] = {}
+    direct: set[Kernel] = set()
     for step, kernel, inputs, grant in choosers:
         budget = DIRECT._replace(scratch_bytes=max(left, MIN_SCRATCHPAD))
         if grant is not None:
@@ -158,4 +168,10 @@ def choose_within(
         found = algorithm_of(plans[step])
         kept = max(kept, found.scratch_bytes)
         missing += missing_bytes(found)
+        if found.filter_bytes < 0:
+            freed[kernel] = -found.filter_bytes
+        else:
+            direct.add(kernel)
+    # Layers that share a filter may need both forms.
+    missing += sum(freed[kernel] for kernel in freed.keys() & direct)
     return ChosenPlans(plans, budgets, kept, missing)

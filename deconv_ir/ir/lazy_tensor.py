@@ -64,6 +64,8 @@ class LazyTensor:
         The elements as they are stored, if in fewer bytes.
     stays_stored : bool
         Whether a kernel should keep them so, although it is faster with unpacked ones.
+    is_reread : bool
+        Whether a kernel may free what it has packed, and read the elements again.
 
     Examples
     --------
@@ -77,7 +79,9 @@ class LazyTensor:
            [3, 4, 5]])
     """
 
-    __slots__ = ("codes", "dtype", "file", "part_bytes", "read", "shape", "stays_stored")
+    __slots__ = (
+        "codes", "dtype", "file", "is_reread", "part_bytes", "read", "shape", "stays_stored",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -89,6 +93,7 @@ class LazyTensor:
         codes: Codes | None = None,
         *,
         stays_stored: bool = False,
+        is_reread: bool = False,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
@@ -97,6 +102,7 @@ class LazyTensor:
         self.file = file
         self.codes = codes
         self.stays_stored = stays_stored
+        self.is_reread = is_reread
 
     @property
     def stored_bytes(self) -> int:
@@ -128,6 +134,7 @@ class LazyTensor:
             self.file,
             self.codes,
             stays_stored=self.stays_stored,
+            is_reread=self.is_reread,
         )
 
     def whole(self) -> Array:

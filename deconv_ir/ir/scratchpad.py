@@ -42,17 +42,21 @@ class ScratchpadBudget(NamedTuple):
         Whether the kernel may choose Winograd, whose transformed weights it keeps.
     whole : Whole or None
         The layer for which the kernel chooses the algorithm, if a tile is computed.
+    fixed_batch : bool
+        Whether all runs have the planned batch, for which algorithms are then compared; else they
+        are compared for one image.
 
     Examples
     --------
     >>> from deconv_ir.operations import ScratchpadBudget
     >>> ScratchpadBudget(scratch_bytes=1 << 20)
-    ScratchpadBudget(scratch_bytes=1048576, winograd=False, whole=None)
+    ScratchpadBudget(scratch_bytes=1048576, winograd=False, whole=None, fixed_batch=False)
     """
 
     scratch_bytes: int
     winograd: bool = False
     whole: Whole | None = None
+    fixed_batch: bool = False
 
     def within(self, scratch_bytes: int) -> "ScratchpadBudget":
         """Return the budget with at most this scratchpad.
@@ -85,6 +89,9 @@ class AlgorithmCandidate(NamedTuple):
         Bytes of additional packed weights that the algorithm keeps; 0: none.
     packed : bool
         Whether these weights are already packed.
+    filter_bytes : int
+        Bytes by which the memory of the packed filter grows, if it has to be packed again; negative
+        if it is freed while these weights are packed.
 
     Examples
     --------
@@ -97,6 +104,7 @@ class AlgorithmCandidate(NamedTuple):
     scratch_bytes: int
     weight_bytes: int
     packed: bool = False
+    filter_bytes: int = 0
 
 
 class AlgorithmChoice(Protocol):
@@ -129,5 +137,5 @@ class AlgorithmChoice(Protocol):
 
     @property
     def candidates(self) -> tuple[AlgorithmCandidate, ...]:
-        """The algorithms for one image; the first packs no further weights."""
+        """The algorithms for one image, or a fixed batch; the first packs no further weights."""
         ...

@@ -40,7 +40,7 @@ _MOST_TAPS = 1 << 20
 _MOST_POSITION = 1 << 62
 # Span of a dilated kernel, in positions, above which larger tiles do make a layer faster.
 _MOST_REACH = 1 << 12
-# Minimum size of a filter that C reads from the file.
+# Minimum size of a filter that C reads from the file, and that transformed weights can replace.
 LARGE_BYTES = 256 << 10
 # Minimum input channels, and share of nonzero weights, for folding sub-convolutions into channels.
 _FEWEST_FOLDED_CHANNELS = 4
@@ -137,7 +137,8 @@ class CompiledKernel(PlannedKernel):
         Sub-convolutions of the last axis that become channels; default: `choose_fold`.
     algorithm : Algorithm
         Whether runs use Winograd instead of direct sums.  Its weights are packed by the first run
-        that needs them, and kept in addition to the others.
+        that needs them.  If the filter `is_reread`, they replace the others, which are packed again
+        when a run needs them: by then it is known that both are needed, and both are kept.
     machine : Machine, optional
         The machine for which tiles and algorithms are chosen; default: `current_machine`.
     packer : object, optional
@@ -214,6 +215,9 @@ class CompiledKernel(PlannedKernel):
             # The baseline emulates the instruction.
             isa = pairs_instruction_set()
             element, multiply_adds = interface.BF16X2, self._machine.pair_products(isa)
+        # Smaller filters are not worth reading twice.
+        lazy = weights if isinstance(weights, LazyTensor) else None
+        large = lazy if lazy is not None and lazy.nbytes >= LARGE_BYTES else None
         fields = interface.layer_fields(
             forward=int(problem.forward),
             element=element,
@@ -227,6 +231,7 @@ class CompiledKernel(PlannedKernel):
             channel_block=channel_block,
             form=interface.COMPRESSED_FORMS if codes is None else codes.form,
             halves=codes is not None and codes.halves,
+            frees=large is not None and large.is_reread,
             kernel=self.fill(kernel, 1),
             strides=self.fill(strides, 1),
             dilations=self.fill(problem.dilations, 1),
@@ -238,11 +243,12 @@ class CompiledKernel(PlannedKernel):
         )
         given = (None,) * 3 if codes is None else (codes.numbers, codes.scales, codes.zeros)
         self.layer = module.Kernel(None if bias is None else _packable(bias), *given, fields)
+        self.replaced_bytes = self.layer.packed_bytes if large is not None and codes is None else 0
         self._codes = codes
         if codes is not None:
             self.precision = f"f32 ({codes.name} weights)"
         # A filter in a file can be read again, so it is not kept.
-        self._lazy = weights if isinstance(weights, LazyTensor) else None
+        self._lazy = lazy
         self._lock = ForkSafeLock()
         file = self._large_file()
         if packer is None or file is None or not packer.add(self.layer, *file):
@@ -308,9 +314,9 @@ class CompiledKernel(PlannedKernel):
             return self._weights
         if self._codes is not None:
             return self._codes.source.whole()
-        self.pack()
         weights = np.empty(self._shape, self.element)
-        self.layer.unpack(plain(weights))
+        while not self.layer.unpack(plain(weights)):
+            self.pack()
         return weights
 
     def plan_shapes(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:

@@ -54,6 +54,8 @@ class PlannedKernel(ConvolutionKernel):
     fold : int
         Sub-convolutions of the last axis that became channels.
     is_depthwise : bool
+    replaced_bytes : int
+        Bytes of the packed filter, if it can be freed once its weights are transformed; else 0.
     reaches_far : bool
         Whether small tiles would consist mostly of their halos.
     """
@@ -62,6 +64,7 @@ class PlannedKernel(ConvolutionKernel):
     activation: Activation
     fold: int
     is_depthwise: bool
+    replaced_bytes: int = 0
     reaches_far: bool
 
     @abc.abstractmethod
@@ -102,12 +105,14 @@ class CompiledPlan(ConvolutionPlan):
         found: list[AlgorithmCandidate] = []
         for winograd in (True, False):
             budget = self._given._replace(winograd=winograd, whole=None)
-            tiling = self._describe(1, self._fields_for(budget, _JUDGED_THREADS))
+            batch = self.shapes.data[0] if budget.fixed_batch else 1
+            tiling = self._describe(batch, self._fields_for(budget, _JUDGED_THREADS))
             candidate = _candidate(tiling)
             if "winograd" not in tiling:
-                return (candidate, *found)
+                return (candidate._replace(filter_bytes=0), *found)
             # Winograd on request is chosen whatever it costs.
             forced = self._kernel.algorithm is Algorithm.WINOGRAD
+            candidate = candidate._replace(filter_bytes=-self._kernel.replaced_bytes)
             found.append(candidate._replace(cycles=-math.inf) if forced else candidate)
         raise AssertionError("the second one is direct")
 
@@ -298,7 +303,8 @@ def _candidate(tiling: dict[str, Any]) -> AlgorithmCandidate:
     """Return the algorithm of a tiling from C."""
     scratch = tiling["bytes"] * min(tiling["threads"], tiling["jobs"]) + tiling["shared_bytes"]
     weights, packed = tiling["weight_bytes"], tiling.get("packed", False)
-    return AlgorithmCandidate(tiling["cycles"], scratch, weights, bool(packed))
+    change = tiling["filter_bytes"]
+    return AlgorithmCandidate(tiling["cycles"], scratch, weights, bool(packed), change)
 
 
 def _in_whole_elements(array: Array) -> Array:

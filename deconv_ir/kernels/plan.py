@@ -228,9 +228,9 @@ class ConvolutionPlan(LayerPlan, abc.ABC):
     def candidates(self) -> tuple[AlgorithmCandidate, ...]:
         """The algorithms that a run within this scratchpad can choose from.
 
-        They are compared for one image on two threads, so that the choice depends on neither the
-        batch nor the threads of a run.  The first packs no further weights; a second one is listed
-        if a run uses it within a sufficient budget.
+        They are compared for one image, or a batch that all runs have, on two threads, so that the
+        choice depends on neither the batch nor the threads of a run.  The first packs no further
+        weights; a second one is listed if a run uses it within a sufficient budget.
         """
         return (self.algorithm,)
 

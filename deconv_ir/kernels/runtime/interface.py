@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x08639F4
+INTERFACE = 0x3C33664
 """The hash of the header."""
 
 AXES = 3
@@ -45,7 +45,7 @@ NEAREST, BILINEAR, BICUBIC, MODES = range(4)
 ZEROS, BORDER, REFLECTION, BEYONDS = range(4)
 
 
-_layer = Struct("=qqqqqqqqqqqqqqqqqqqqqqdddqddqqqd").pack
+_layer = Struct("=qqqqqqqqqqqqqqqqqqqqqqqdddqddqqqd").pack
 
 
 def layer_fields(
@@ -62,6 +62,7 @@ def layer_fields(
     channel_block: int,
     form: int,
     halves: int,
+    frees: int,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
@@ -93,6 +94,7 @@ def layer_fields(
         channel_block,
         form,
         halves,
+        frees,
         kernel_0,
         kernel_1,
         kernel_2,

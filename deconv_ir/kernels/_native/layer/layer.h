@@ -41,7 +41,9 @@ typedef struct {
     struct kernel k;
     int finite;
     int64_t filled; /* rows of the filter that are packed, from the first on */
-    int users;      /* calls that use the packed weights without the interpreter lock */
+    int users;      /* calls that use the packed filter without the interpreter lock */
+    int frees;      /* whether the packed filter is freed when it is transformed for the first time */
+    int freed;      /* whether it was */
     int pending;    /* whether a Packer has it: its weights are assumed to be fit for Winograd */
     /* Created when a run first needs them; most recently used first. */
     struct shared_weights *forms[KEPT_FORMS];
@@ -87,8 +89,11 @@ void plan_release(struct shared_plan *shared);
 int weights_are_kept(const Kernel *self, const struct shared_weights *form);
 /* Whether choosing an algorithm may have to read the packed weights. */
 int weights_are_asked(const Kernel *self);
-/* Return the plan of a run: the last one if it was for an equal run.  With `pack`, its weights are
- * transformed.  Returns NULL with an exception set. */
-struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack);
+/* Return the plan of a run: the last one if it was for an equal run; NULL with an exception set. */
+struct shared_plan *plan_acquire(Kernel *self, const struct run *run);
+/* Whether runs of a plan need the packed filter, or weights that are computed from it. */
+int plan_needs_filter(const struct shared_plan *shared);
+/* Transform a plan's weights, and keep them.  Returns OUT_OF_MEMORY or 0. */
+int plan_pack(Kernel *self, const struct shared_plan *shared);
 
 #endif

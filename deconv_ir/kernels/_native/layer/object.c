@@ -117,6 +117,14 @@ static int is_filled(const Kernel *self) {
     return self->filled == kernel_rows(self) || !self->k.packing.group_size;
 }
 
+/* Bytes of the packed filter; and of them, those that are kept: 0 if transformed weights replaced it. */
+static int64_t filter_bytes(const Kernel *self) {
+    return packed_size(&self->k, self->k.problem.groups * self->k.packing.group_size);
+}
+static int64_t kept_bytes(const Kernel *self) {
+    return self->forms[0] && !is_filled(self) ? 0 : filter_bytes(self);
+}
+
 int kernel_is_empty(const Kernel *self) {
     return !self->users && !self->filled && self->k.packing.group_size;
 }
@@ -197,7 +205,7 @@ static PyObject *kernel_read(PyObject *object, PyObject *arguments) {
 static PyObject *kernel_release(PyObject *object, PyObject *unused) {
     (void)unused;
     Kernel *self = (Kernel *)object;
-    if (!self->users && is_filled(self)) {
+    if (!self->users && (is_filled(self) || self->forms[0])) {
         plan_release(self->last);
         self->last = NULL;
         for (int i = 0; i < KEPT_FORMS; i++) {
@@ -206,7 +214,7 @@ static PyObject *kernel_release(PyObject *object, PyObject *unused) {
         }
         free(self->k.packed);
         self->k.packed = NULL;
-        self->filled = 0;
+        self->filled = self->freed = 0;
     }
     Py_RETURN_NONE;
 }
@@ -259,6 +267,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         self->k.epilogue = epilogue;
         if (kernel_prepare(self, &buffers[0]) || take_codes(self, buffers + 1, f.halves))
             Py_CLEAR(self);
+        else
+            self->frees = f.frees != 0;
     }
     for (int i = 0; i < 4; i++)
         if (buffers[i].obj) PyBuffer_Release(&buffers[i]);
@@ -270,15 +280,19 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     struct run run;
     struct results results;
     Py_buffer data, out, addend;
-    if (!is_filled(self)) Py_RETURN_NONE;
+    if (!is_filled(self) && weights_are_asked(self)) Py_RETURN_NONE;
     if (run_of_arguments(self, arguments, &run, &data, &out, &addend, &results)) return NULL;
-    struct shared_plan *shared = NULL;
-    if (kernel_allocate(self)) PyErr_NoMemory();
-    else shared = plan_acquire(self, &run, 1);
+    struct shared_plan *shared = plan_acquire(self, &run);
     int failed = -1;
-    if (shared) {
+    if (shared && plan_needs_filter(shared) && !is_filled(self)) {
+        failed = NEEDS_FILTER;
+    } else if (shared && ((is_filled(self) && kernel_allocate(self)) || plan_pack(self, shared))) {
+        PyErr_NoMemory();
+    } else if (shared) {
         const struct tiling *t = &shared->plan.tiling;
         struct kernel k = self->k;
+        const int uses = is_filled(self);
+        if (!uses) k.packed = NULL; /* it may be filled meanwhile */
         struct addition addition = {k.kernels, k.epilogue, k.epilogue};
         if (results.by) {
             run.results = &results;
@@ -291,20 +305,21 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
         /* Otherwise tiles cannot be smaller, and Python calls another kernel. */
         const int fits = t->bytes * least(t->threads, t->jobs) <= run.scratch_bytes;
         failed = 1;
-        self->users++;
+        self->users += uses;
         begin_unlocked();
         if (shared->form)
             failed = wino_execute(&k, &run, &shared->winograd, data.buf, out.buf);
         else if (fits)
             failed = execute(&k, &run, &shared->plan, data.buf, out.buf);
         end_unlocked();
-        self->users--;
-        plan_release(shared);
+        self->users -= uses;
         if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
     }
+    plan_release(shared);
     PyBuffer_Release(&data);
     PyBuffer_Release(&out);
     if (addend.obj) PyBuffer_Release(&addend);
+    if (failed == NEEDS_FILTER) Py_RETURN_NONE;
     if (failed > 0) Py_RETURN_FALSE; /* the result is invalid */
     if (failed) return NULL;
     Py_RETURN_TRUE;
@@ -321,22 +336,24 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     if (run_of_shape(self, shape, &fields, &run)) return NULL;
     if (run.winograd && !is_filled(self) && !self->pending && weights_are_asked(self))
         Py_RETURN_NONE;
-    struct shared_plan *shared = plan_acquire(self, &run, 0);
+    struct shared_plan *shared = plan_acquire(self, &run);
     if (!shared) return NULL;
+    const int64_t kept = kept_bytes(self), lacking = filter_bytes(self) - kept;
     const struct tiling *t = &shared->plan.tiling;
     const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
-        "{s:i,s:i,s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compact",
+        "{s:i,s:i,s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compact",
         t->compact, "depthwise", t->depthwise, "output_vectors", t->outputs, "rows",
         self->k.packing.rows, "images", t->images, "tile", t->shape[0], t->shape[1], t->shape[2],
         "channels", t->channels, "channel_block", self->k.packing.channel_block, "blocks",
         t->blocks, "threads", t->threads, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes",
-        (long long)0, "weight_bytes", (long long)0, "cycles", t->cycles);
+        (long long)0, "weight_bytes", (long long)0, "filter_bytes", lacking, "cycles",
+        t->cycles);
     if (result && shared->form) {
         const struct wino_axis *a = shared->form->packing.axes;
         PyObject *more = Py_BuildValue(
             "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,"
-            "s:L,s:i,s:d}",
+            "s:L,s:L,s:i,s:d}",
             "winograd", a[0].outputs, wino_shapes[a[0].size].taps, a[1].outputs,
             wino_shapes[a[1].size].taps, a[2].outputs, wino_shapes[a[2].size].taps,
             "steps", a[0].step * a[0].stride, a[1].step * a[1].stride, a[2].step * a[2].stride,
@@ -346,7 +363,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             w->shape[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
             w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills,
             "width", w->width, "weight_bytes",
-            wino_weight_bytes(&self->k, &shared->form->packing), "packed",
+            wino_weight_bytes(&self->k, &shared->form->packing), "filter_bytes",
+            self->frees && !self->freed ? -kept : lacking, "packed",
             weights_are_kept(self, shared->form), "cycles", w->cycles);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
@@ -367,8 +385,12 @@ static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     if (PyObject_GetBuffer(argument, &filter, PyBUF_CONTIG)) return NULL;
     int good = buffer_has(&filter, count * size);
     void *wide = filter.buf;
-    if (good && (!is_filled(self) || self->k.codes || kernel_allocate(self))) {
-        PyErr_SetString(PyExc_ValueError, "the filter is not packed");
+    if (good && !is_filled(self)) {
+        PyBuffer_Release(&filter);
+        Py_RETURN_FALSE;
+    }
+    if (good && (self->k.codes || kernel_allocate(self))) {
+        PyErr_SetString(PyExc_ValueError, "the filter is not unpacked");
         good = 0;
     }
     if (good && size != self->k.kernels->size) {
@@ -385,7 +407,7 @@ static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     }
     PyBuffer_Release(&filter);
     if (!good) return NULL;
-    Py_RETURN_NONE;
+    Py_RETURN_TRUE;
 }
 
 static PyObject *kernel_finite(PyObject *object, void *unused) {
@@ -401,8 +423,7 @@ static PyObject *kernel_is_filled(PyObject *object, void *unused) {
 static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
     (void)unused;
     const Kernel *self = (Kernel *)object;
-    int64_t bytes =
-        packed_size(&self->k, self->k.problem.groups * self->k.packing.group_size);
+    int64_t bytes = kept_bytes(self);
     for (int i = 0; i < KEPT_FORMS; i++)
         if (self->forms[i]) bytes += wino_weight_bytes(&self->k, &self->forms[i]->packing);
     if (self->k.codes) {
@@ -429,14 +450,14 @@ static PyMethodDef kernel_methods[] = {
     {"release", kernel_release, METH_NOARGS,
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, addend, dequantizer, fields) -> bool, or None where rows of the filter are not packed"},
+     "run(data, out, addend, dequantizer, fields) -> bool, or None where the filter has to be packed first"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, fields) -> dict: how run computes, or None where rows of the filter are not "
      "packed"},
     {"predict", kernel_predict, METH_VARARGS,
      "predict(shape, run's fields, costs, fields) -> cycles of the plan by the "
      "cost model with this machine and these constants"},
-    {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
+    {"unpack", kernel_unpack, METH_O, "unpack(buffer) -> bool: write the filter as it was given, if it is packed"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -124,11 +124,33 @@ int weights_are_kept(const Kernel *self, const struct shared_weights *form) {
     return place >= 0 && form_is_packed(self->forms[place]);
 }
 
-/* Compute and keep a form's weights.  Returns OUT_OF_MEMORY or 0. */
+int plan_needs_filter(const struct shared_plan *shared) {
+    return !shared->form || !form_is_packed(shared->form);
+}
+
+/* Compute a form's weights.  Returns OUT_OF_MEMORY or 0. */
 static int form_pack(Kernel *self, int64_t threads, struct shared_weights *form) {
-    int place = 0;
+    const int frees = self->frees && !self->freed && !self->users;
     /* The interpreter lock is held: other threads that need these weights wait. */
-    if (!form_is_packed(form) && wino_pack(&self->k, threads, &form->packing)) return OUT_OF_MEMORY;
+    const int failed = wino_pack(&self->k, threads, frees, &form->packing);
+    if (frees) {
+        free(self->k.packed);
+        self->k.packed = NULL;
+        self->filled = 0;
+        self->freed = 1;
+    }
+    return failed ? OUT_OF_MEMORY : 0;
+}
+
+int plan_pack(Kernel *self, const struct shared_plan *shared) {
+    struct shared_weights *form = shared->form;
+    int place = 0;
+    if (!form) return 0;
+    if (!form_is_packed(form) && form_pack(self, shared->run.threads, form)) {
+        plan_release(self->last);
+        self->last = NULL;
+        return OUT_OF_MEMORY;
+    }
     while (place < KEPT_FORMS - 1 && self->forms[place] != form) place++;
     if (self->forms[place] != form) {
         form_release(self->forms[place]);
@@ -154,7 +176,7 @@ static int choose_and_plan(Kernel *self, const struct run *run, struct shared_pl
                                                                                     : 0;
 }
 
-struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack) {
+struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
     if (!self->last || memcmp(&self->last->run, run, sizeof *run)) {
         struct shared_plan *made = calloc(1, sizeof *made);
         if (!made) goto no_memory;
@@ -166,11 +188,6 @@ struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack) 
         }
         plan_release(self->last);
         self->last = made;
-    }
-    if (pack && self->last->form && form_pack(self, run->threads, self->last->form)) {
-        plan_release(self->last);
-        self->last = NULL;
-        goto no_memory;
     }
     self->last->references++;
     return self->last;

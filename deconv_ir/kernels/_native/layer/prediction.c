@@ -46,7 +46,7 @@ PyObject *kernel_predict(PyObject *object, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "the filter is not packed");
         return NULL;
     }
-    struct shared_plan *shared = plan_acquire(self, &run, 0);
+    struct shared_plan *shared = plan_acquire(self, &run);
     if (!shared) return NULL;
     struct kernel k = self->k;
     k.problem.machine = machine;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define KEPT_BLOCKS 64
 #define SMALL_PAGE 4096
@@ -45,6 +46,13 @@ void *allocate_weights(int64_t bytes) {
     char *block = allocate_huge(bytes + slack);
     if (block) memset(block + bytes, 0, (size_t)slack);
     return block;
+}
+
+void discard(void *memory, int64_t bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = ((uintptr_t)memory + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)memory + (uintptr_t)bytes) / page * page;
+    if (end > begin) madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 static void *take_out(int slot) {

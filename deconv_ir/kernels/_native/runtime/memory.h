@@ -21,6 +21,9 @@ void *allocate_huge(int64_t bytes);
  * weight, and each prefetch of a page that is not mapped walks the page table. */
 void *allocate_weights(int64_t bytes);
 
+/* Return the whole pages of a part of a block to the system; the contents are lost. */
+void discard(void *memory, int64_t bytes);
+
 /* Take a block of at least `bytes` from the pool, and return it.  The interpreter lock guards the
  * pool.  Returns NULL when out of memory. */
 void *take_block(int64_t bytes, int64_t *allocated);

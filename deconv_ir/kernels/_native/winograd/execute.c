@@ -348,25 +348,30 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct wino_context *c = context;
     const struct wino_tiling *t = &c->plan->tiling;
     struct wino_tile tile;
+    if (*c->misses) return;
     /* If possible, a thread has the same rows at all places; the last places may be smaller. */
     tile_make(c, job % t->places, job / t->places, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
     parallel_pieces(run_chunk, &tile, tile.chunks, scratch);
     if (t->level_size > 0)
         wino_find_uneven(c, &tile, c->shared ? tile.panel + t->panel_size : tile.levels, t->fills);
-    if (tile.uneven_count > 0) wino_sum_uneven(&tile, scratch);
+    if (tile.uneven_count == 0) return;
+    if (c->k->packed) wino_sum_uneven(&tile, scratch);
+    else *c->misses = 1;
 }
 
 int wino_execute(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                  const void *data, void *out) {
+    atomic_int misses = 0;
     struct wino_context context = {
         k,   &k->problem, k->kernels, wino_transforms(k),
         run, plan,      data,       out,
-        NULL, is_streamed(k, run)};
+        NULL, is_streamed(k, run), &misses};
     const struct wino_tiling *t = &plan->tiling;
     int failed = 0;
     if (t->fills == 0) {
         failed = parallel_run(run_tile, &context, t->jobs, t->threads, t->bytes);
+        if (!failed && misses) failed = NEEDS_FILTER;
         return failed ? failed : fill_unreached(k, run, out);
     }
     context.shared = take_shared(t->shared_bytes, t->bytes);
@@ -374,5 +379,6 @@ int wino_execute(const struct kernel *k, const struct run *run, const struct win
     failed = parallel_run(fill_part, &context, t->places * t->fills, t->threads, t->bytes);
     if (!failed) failed = parallel_run(run_tile, &context, t->jobs, t->threads, t->bytes);
     give_shared();
+    if (!failed && misses) failed = NEEDS_FILTER;
     return failed ? failed : fill_unreached(k, run, out);
 }

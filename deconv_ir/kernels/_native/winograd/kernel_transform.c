@@ -275,6 +275,7 @@ void wino_packing_free(struct wino_packing *p) {
 struct pack_job {
     const struct kernel *k;
     struct wino_packing *p;
+    int64_t first; /* chunk of the first job, over all groups */
 };
 
 /* The taps of a part of a sub-convolution. */
@@ -414,7 +415,7 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
     (void)scratch;
     const struct pack_job *c = context;
     const struct wino_packing *p = c->p;
-    const int64_t group = job / p->chunks, chunk = job % p->chunks;
+    const int64_t at = c->first + job, group = at / p->chunks, chunk = at % p->chunks;
     make_weights(c->k, p, group, chunk,
                  p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk]);
 }
@@ -439,12 +440,38 @@ int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *p) 
     return k->problem.groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
 }
 
-int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *p) {
+/* Discard the blocks of rows of the packed filter that chunks before this one, over all groups, have read. */
+static void discard_before(const struct kernel *k, const struct wino_packing *p, int64_t chunk) {
+    const struct packing *d = &k->packing;
+    const int64_t subs = d->subs[0].count * d->subs[1].count * d->subs[2].count;
+    const int64_t group = chunk / p->chunks, channel = chunk % p->chunks * p->chunk_units / p->subs;
+    int64_t blocks = 0;
+    while (blocks < d->blocks && packing_channel(d, blocks + 1) <= channel) blocks++;
+    float *packed = k->packed;
+    discard(packed, group * d->group_size * (int64_t)sizeof *packed);
+    for (int64_t sub = 0; sub < subs && blocks > 0; sub++) {
+        const int64_t rows = (d->sub_start[sub + 1] - d->sub_start[sub]) / k->problem.channels_out;
+        discard(packed + group * d->group_size + d->sub_start[sub],
+                rows * packing_channel(d, blocks) * (int64_t)sizeof *packed);
+    }
+}
+
+/* Number of parts in which a packed filter is discarded. */
+#define DISCARDED_PARTS 16
+
+int wino_pack(const struct kernel *k, int64_t threads, int frees, struct wino_packing *p) {
     p->weights = allocate_weights(wino_weight_bytes(k, p));
     p->bias = calloc((size_t)(k->problem.groups * p->units * p->axes[2].stride) + MAX_ROWS,
                      sizeof(float));
     if (!p->weights || !p->bias || wino_scales_make(k, p)) return -1;
     if (p->points == 1) place_bias(k, p);
-    struct pack_job context = {k, p};
-    return parallel_run(pack_chunk, &context, k->problem.groups * p->chunks, threads, 0);
+    const int64_t all = k->problem.groups * p->chunks;
+    const int64_t step = frees ? round_up(divide_up(all, DISCARDED_PARTS), threads) : all;
+    int failed = 0;
+    for (int64_t first = 0; first < all && !failed; first += step) {
+        struct pack_job context = {k, p, first};
+        failed = parallel_run(pack_chunk, &context, least(step, all - first), threads, 0);
+        if (frees && first + step < all) discard_before(k, p, first + step);
+    }
+    return failed;
 }

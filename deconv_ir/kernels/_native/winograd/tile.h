@@ -15,6 +15,7 @@ struct wino_context {
     char *out;
     float *shared; /* the panels and levels of all places, or NULL */
     int streamed;
+    atomic_int *misses; /* whether a tile needs the packed filter, which is missing */
 };
 
 struct wino_tile {

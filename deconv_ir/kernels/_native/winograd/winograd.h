@@ -204,10 +204,13 @@ int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *pac
 int wino_takes_weights(const struct kernel *k);
 /* Compute the scale of each input channel in levels.  Returns nonzero when out of memory. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *packing);
-/* Transform the weights of a packing.  Returns OUT_OF_MEMORY, or 0. */
-int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *packing);
+/* Transform the weights of a packing; with `frees`, the memory of the packed filter is discarded part by
+ * part, so that both are never in memory at once.  Returns OUT_OF_MEMORY, or 0. */
+int wino_pack(const struct kernel *k, int64_t threads, int frees, struct wino_packing *packing);
 
-/* Execute a run; returns the result of execute(). */
+/* Execute a run; returns the result of execute(), or NEEDS_FILTER, with `out` undefined, if windows are summed
+ * directly and the filter is not packed. */
+#define NEEDS_FILTER 2
 int wino_execute(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                  const void *data, void *out);
 
