@@ -37,7 +37,7 @@ def dequantize(**changes: Any) -> None:
         "ranges": RANGES,
     }
     figures = {"begin": 1, "chunk": 1, "end": 2, "highest": 255, "positions": 12, "columns": 4}
-    figures |= {"adds": 0, "isa": isa_number()}
+    figures |= {"adds": 0, "isa": isa_number(), "greatest_sum": 1 << 20}
     given: dict[str, Any] = {
         "data": np.zeros((1, 1, 1, 3, 4), U32),
         "out": np.zeros((1, 2, 12), U32),

@@ -314,6 +314,42 @@ def activation_of(kind: str, channels: int) -> Activation:
 
 @pytest.mark.skipif(not compiled_module(), reason="codes are for compiled kernels")
 @pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kind", ["none", "relu", "clamp", "leaky", "slopes"])
+@pytest.mark.parametrize("ends", [(-3.3, 4.1), (0.0, 3.9), (-1e-6, 2e-6), (-9000.0, 1.0)])
+@pytest.mark.parametrize("number", [256, 16])
+@pytest.mark.parametrize("low", [0.0, -1.4])
+def test_codes_of_sums_are_those_of_the_result_in_f32(
+    monkeypatch: pytest.MonkeyPatch,
+    isa: str,
+    kind: str,
+    ends: tuple[float, float],
+    number: int,
+    low: float,
+) -> None:
+    """For ranges around the results, far narrower, and far wider; with borders of other offsets."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    rng = np.random.default_rng(49)
+    problem = Problem(1, 3, 7, (3,), (1,), (1,), True)
+    codes = rng.integers(-128, 128, (7, 3, 3)).astype(np.int8)
+    scales, bias = rng.uniform(0.001, 0.01, 7), rng.standard_normal(7).astype(np.float32)
+    levels = Levels(256, *((low,), (1.7,)) * 2)
+    activation = activation_of(kind, 7)
+    kernel = QuantizedKernel(
+        problem, codes, scales, levels, bias, activation, adds=False, scratch_bytes=1 << 26
+    )
+    x = levels.low[0] + rng.integers(0, 256, (2, 3, 2999)) * levels.steps[0]
+    sums = definition(problem, x, (codes * scales[:, None, None]), (1,), (2999,))
+    numbers = (sums + bias[:, None]).astype(np.float32)
+    bent = np.clip(activation.apply(numbers), *np.array(ends, np.float32)).astype(float)
+    expected = np.rint((bent - ends[0]) * ((number - 1) / (ends[1] - ends[0])))
+    made = kernel.coded(reads=False, writes=Levels(number, *((ends[0],), (ends[1],)) * 2))
+    found = made.plan(x.shape, (1,), (2999,)).run([x.astype(np.float32)])[0]
+    found = np.moveaxis(found[..., None].view(np.uint8), -1, 2).reshape(2, 8, 2999)
+    assert np.array_equal(found[:, :7], expected)
+
+
+@pytest.mark.skipif(not compiled_module(), reason="codes are for compiled kernels")
+@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("kind", ["none", "relu", "clamp", "leaky"])
 @pytest.mark.parametrize("ends", [(-3.3, 4.1), (-0.01, 0.02), (-900.0, 1.0)])
 @pytest.mark.parametrize("multiplies", [False, True], ids=["sum", "product"])

@@ -144,10 +144,10 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
  * those of the columns up to `begin`, of the next `chunk` ones, which are repeated, and from `end` on.  `of_channels`
  * is [channels, 4]: the scale, the factor of negative results for ACT_LEAKY, an integer to which sums are added before
  * they are multiplied, and the greatest magnitude of the offsets without it.  With ranges, results are codes, as in
- * quantize().  `adds`: whether runs have an addend. */
+ * quantize().  `adds`: whether runs have an addend.  `greatest_sum`: the greatest magnitude of a sum. */
 #define DEQUANTIZER_FIELDS(I, D, V)                                                          \
     I(isa) I(positions) I(columns) I(begin) I(chunk) I(end) EPILOGUE_FIELDS(I, D, V) I(highest) \
-    I(adds)
+    I(adds) D(greatest_sum)
 
 /* standardize(data, out, scale or None, bias or None, fields): rows of `row` elements; scale and
  * bias change after every `inner` elements */

@@ -95,10 +95,10 @@ class QuantizedPlan(ConvolutionPlan):
         numbers, classes, begin, chunk, end = offsets
         assert module is not None, "it computes sums"
         writes, spatial = kernel.writes, self.shapes.output[2:]
-        most = MOST_SUM - kernel.problem.channels_in * kernel.problem.taps * MOST_PRODUCT
+        greatest = kernel.problem.channels_in * kernel.problem.taps * MOST_PRODUCT
         of_channels = np.empty((len(numbers), 4))
         of_channels[:, 0], of_channels[:, 1] = kernel.scales, activation.slopes or activation.slope
-        of_channels[:, 2], of_channels[:, 3] = offsets.bases(kernel.scales, most)
+        of_channels[:, 2], of_channels[:, 3] = offsets.bases(kernel.scales, MOST_SUM - greatest)
         fields = interface.dequantizer_fields(
             isa=isa_number(),
             positions=math.prod(spatial),
@@ -109,6 +109,7 @@ class QuantizedPlan(ConvolutionPlan):
             **activation.fields(),
             highest=0 if writes is None else writes.number - 1,
             adds=adds,
+            greatest_sum=greatest,
         )
         ranges = None if writes is None else ranges_of(writes)
         return module.Dequantizer(of_channels, numbers, classes, ranges, fields)

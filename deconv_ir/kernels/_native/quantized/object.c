@@ -31,29 +31,41 @@ const struct dequantization *dequantization_of(PyObject *object) {
     return NULL;
 }
 
-/* An offset in steps of the levels. */
-static float in_steps(const struct requantizer *r, double offset) {
-    const double rest = offset - r->base * r->scale;
-    return (float)((rest - (r->bend ? 0 : r->codes.low)) * r->codes.factor);
+/* What is added to levels in parts of steps before they are truncated. */
+static double rounding_of(const struct requantizer *r) {
+    /* The slope of HSwish is up to 1.5. */
+    const double error = ERROR_32(r->codes.ends, r->greatest * r->codes.factor);
+    return (double)LEVEL_PARTS / 2 + margin_of(r->bend == SWISHED ? 2 * error : error);
 }
 
-static void set_steps(struct requantizer *r) {
+/* An offset in parts of steps of the levels. */
+static float in_steps(const struct requantizer *r, double offset) {
+    const double rest = offset - r->base * r->scale;
+    const double level = (rest - (r->bend ? 0 : r->codes.low)) * r->codes.factor;
+    return (float)(level * (double)LEVEL_PARTS + (r->bend ? 0 : rounding_of(r)));
+}
+
+/* `greatest_sum` is the greatest magnitude of sums. */
+static void set_steps(struct requantizer *r, double greatest_sum, int64_t highest) {
     const struct quantizer *q = &r->codes;
-    const double level_of_zero = -q->low * q->factor, moved = r->bend ? 0 : level_of_zero;
-    r->step_scale = (float)(r->scale * q->factor);
+    const double parts = (double)LEVEL_PARTS, rounding = rounding_of(r);
+    const double least = (q->least - q->low) * q->factor, most = (q->most - q->low) * q->factor;
+    r->step_scale = (float)(r->scale * q->factor * parts);
     r->step_offset = in_steps(r, r->offset);
     /* HSwish is x * (x / 6 + 0.5), with the factor from 0 to 1. */
-    r->step_slope = r->bend == SWISHED ? (float)(1 / (6 * q->factor)) : r->slope;
-    r->step_least = (float)(q->least * q->factor + moved);
-    r->step_most = (float)(q->most * q->factor + moved);
-    r->zero = (float)level_of_zero;
-    const double error = ERROR_32(q->ends, r->greatest * q->factor);
-    /* The slope of HSwish is up to 1.5. */
-    r->tie = (float)fmax(0.5 - (r->bend == SWISHED ? 2 : 1) * error, 0);
+    r->step_slope = r->bend == SWISHED ? (float)(1 / (6 * q->factor * parts)) : r->slope;
+    r->step_least = (float)(least * parts + rounding);
+    r->step_most = (float)(most * parts + rounding);
+    r->zero = (float)(-q->low * q->factor * parts + rounding);
+    r->rest = least_rest(rounding - parts / 2);
+    const double sum = (greatest_sum + fabs((double)r->base)) * fabs(r->scale);
+    const double number = (sum + r->greatest) * fmax(1, fabs(r->slope));
+    r->is_within = highest == 255 && fabs(least) < 0.25 && fabs(most - 255) < 0.25 &&
+                   are_truncated(q->ends + number * q->factor);
 }
 
 /* Set what becomes of each channel; `of` has its scale, slope, base and greatest offset. */
-static void set_channels(struct dequantization *d, const double *of,
+static void set_channels(struct dequantization *d, const double *of, double greatest_sum,
                          const struct quantizers *quantizers) {
     int slopes = 0;
     for (int64_t c = 0; c < d->channels; c++, of += 4) {
@@ -75,7 +87,7 @@ static void set_channels(struct dequantization *d, const double *of,
         struct requantizer *r = &d->of_channels[c];
         r->bend = swishes ? SWISHED : slopes ? SLOPED : UNBENT;
         r->hswish = swishes ? d->epilogue.function : NULL;
-        set_steps(r);
+        set_steps(r, greatest_sum, quantizers->highest);
         const int64_t first = c * d->kinds * d->width;
         for (int64_t i = first; d->in_steps && i < first + d->kinds * d->width; i++)
             d->in_steps[i] = in_steps(r, d->offsets[i]);
@@ -96,7 +108,7 @@ static int has_all_columns(const struct dequantization *d, const Py_buffer *clas
 }
 
 /* Allocate and fill what the object owns.  Returns 0 or -1. */
-static int dequantizer_fill(struct dequantization *d, const Py_buffer *b,
+static int dequantizer_fill(struct dequantization *d, const Py_buffer *b, double greatest_sum,
                             const struct quantizers *quantizers) {
     const size_t count = (size_t)(d->channels * d->kinds * d->width);
     d->of_channels = malloc((size_t)d->channels * sizeof *d->of_channels);
@@ -108,7 +120,7 @@ static int dequantizer_fill(struct dequantization *d, const Py_buffer *b,
         return -1;
     memcpy(d->offsets, b[1].buf, count * sizeof *d->offsets);
     if (d->classes) memcpy(d->classes, b[2].buf, (size_t)b[2].len);
-    set_channels(d, b[0].buf, quantizers);
+    set_channels(d, b[0].buf, greatest_sum, quantizers);
     return 0;
 }
 
@@ -148,7 +160,7 @@ static PyObject *dequantizer_new(PyTypeObject *type, PyObject *arguments, PyObje
         if (good) self = (Dequantizer *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
         if (self) {
             self->d = d;
-            if (dequantizer_fill(&self->d, b, &quantizers)) {
+            if (dequantizer_fill(&self->d, b, f.greatest_sum, &quantizers)) {
                 PyErr_NoMemory();
                 Py_CLEAR(self);
             }

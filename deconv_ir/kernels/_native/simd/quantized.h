@@ -41,9 +41,11 @@ struct requantizer {
     pointwise_function hswish;
     int32_t base;
     double greatest; /* magnitude of an offset */
-    /* The same in steps of the levels, and rounded; `zero` is the level of 0, which is added at once if numbers
-     * are not bent.  Results further than `tie` from the nearest integer are computed again. */
-    float step_scale, step_offset, step_slope, step_least, step_most, zero, tie;
+    /* The same in LEVEL_PARTS of a step of the levels, and rounded; `zero` is (level of 0 + 0.5) * LEVEL_PARTS + margin, which is
+     * added at once if numbers are not bent. */
+    float step_scale, step_offset, step_slope, step_least, step_most, zero;
+    uint16_t rest; /* least_rest() */
+    int is_within; /* whether the range is that of a byte, and levels have 32 bits: results need not be limited */
 };
 
 /* The numbers of sums in vectors of columns: (sum + bases[i]) * scales[i] + offsets[i]. */
@@ -67,7 +69,7 @@ struct rows_of_sums {
     const char *sums;
     int64_t step, pitch; /* elements from one channel's sums, and from one row's, to the next */
     int64_t rows, count;
-    /* Their offsets, in steps as well, or NULL; those of each channel are `apart` elements apart.  With classes, rows
+    /* Their offsets, in parts of steps as well, or NULL; those of each channel are `apart` elements apart.  With classes, rows
      * have those from width * class on. */
     const double *offsets;
     const float *in_steps;

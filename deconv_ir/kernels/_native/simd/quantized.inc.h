@@ -73,32 +73,87 @@ static inline __attribute__((always_inline)) int NAME(has_any)(NAME(ints) mask) 
 #endif
 }
 
+typedef uint8_t NAME(all_bytes) __attribute__((vector_size(LANES * 4)));
+typedef int16_t NAME(shorts) __attribute__((vector_size(LANES * 4)));
+typedef uint16_t NAME(halves) __attribute__((vector_size(LANES * 4)));
+
+/* The upper halves of two vectors, and the lower halves. */
+static inline __attribute__((always_inline)) NAME(ints) NAME(upper_halves)(NAME(ints) a, NAME(ints) b) {
+#if defined(__AVX2__) && LANES == 8
+    return (NAME(ints))_mm256_blend_epi16(_mm256_srli_epi32((__m256i)a, 16), (__m256i)b, 0xaa);
+#else
+    return (NAME(ints))((NAME(uints))a >> 16 | ((NAME(uints))b & 0xffff0000));
+#endif
+}
+
+static inline __attribute__((always_inline)) NAME(ints) NAME(lower_halves)(NAME(ints) a, NAME(ints) b) {
+#if defined(__AVX2__) && LANES == 8
+    return (NAME(ints))_mm256_blend_epi16((__m256i)a, _mm256_slli_epi32((__m256i)b, 16), 0xaa);
+#else
+    return (NAME(ints))((NAME(uints))b << 16 | ((NAME(uints))a & 0xffff));
+#endif
+}
+
+/* Numbers of 16 bits, limited to 0 and 255, as bytes: the first two of an element are its bytes 0 and 2. */
+static inline __attribute__((always_inline)) NAME(ints) NAME(as_bytes)(NAME(ints) even, NAME(ints) odd) {
+#define ORDER 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15
+#if defined(__AVX512F__) && LANES == 16
+    const __m512i order = _mm512_broadcast_i32x4(_mm_setr_epi8(ORDER));
+    return (NAME(ints))_mm512_shuffle_epi8(_mm512_packus_epi16((__m512i)even, (__m512i)odd), order);
+#elif defined(__AVX2__) && LANES == 8
+    const __m256i order = _mm256_setr_epi8(ORDER, ORDER);
+    return (NAME(ints))_mm256_shuffle_epi8(_mm256_packus_epi16((__m256i)even, (__m256i)odd), order);
+#else
+    NAME(shorts) a = (NAME(shorts))even, b = (NAME(shorts))odd;
+    a = (a | (a > 255)) & ~(a < 0) & 255;
+    b = (b | (b > 255)) & ~(b < 0) & 255;
+    return (NAME(ints))((NAME(uints))a | (NAME(uints))b << 8);
+#endif
+#undef ORDER
+}
+
+/* The codes of four channels from levels in LEVEL_PARTS, if `are_known`: no level has a rest of at most `rest`. */
+static inline __attribute__((always_inline)) NAME(ints) NAME(nearest_codes)(const NAME(ints) *level,
+                                                                            uint16_t rest,
+                                                                            int *are_known) {
+    const NAME(ints) even = NAME(lower_halves)(level[0], level[2]);
+    const NAME(ints) odd = NAME(lower_halves)(level[1], level[3]);
+    const NAME(halves) least = rest - (NAME(halves)){0};
+    *are_known = !NAME(has_any)((NAME(ints))((NAME(halves))even <= least) |
+                                (NAME(ints))((NAME(halves))odd <= least));
+    return NAME(as_bytes)(NAME(upper_halves)(level[0], level[2]),
+                          NAME(upper_halves)(level[1], level[3]));
+}
+
 /* In f32; vectors with a number near the middle of two levels are computed again, in f64. */
 static inline __attribute__((always_inline)) void NAME(quantize_vectors)(
     const int channels, const struct quantizer *q, const float *rows, int64_t step, int64_t count,
     uint32_t *out) {
     NAME(vec) least[4], most[4], factor[4], begin[4];
-    NAME(ints) tie[4];
+    uint16_t rest = 0;
 #pragma GCC unroll 4
     for (int c = 0; c < channels; c++) {
+        const double margin = margin_of(q[c].tie < 0 ? 1 : ERROR_32(q[c].ends, 0));
+        const double first = 0.5 - q[c].low * q[c].factor;
         least[c] = q[c].least - (NAME(vec)){0};
         most[c] = q[c].most - (NAME(vec)){0};
-        factor[c] = (float)q[c].factor - (NAME(vec)){0};
-        begin[c] = (float)-(q[c].low * q[c].factor) - (NAME(vec)){0};
-        tie[c] = (NAME(ints))(q[c].tie - (NAME(vec)){0});
+        factor[c] = (float)(q[c].factor * (double)LEVEL_PARTS) - (NAME(vec)){0};
+        begin[c] = (float)(first * (double)LEVEL_PARTS + margin) - (NAME(vec)){0};
+        rest = least_rest(margin) > rest ? least_rest(margin) : rest;
     }
     for (int64_t i = 0; i < count; i += LANES) {
-        NAME(ints) codes = {0}, ties = {0};
+        NAME(ints) level[4];
 #pragma GCC unroll 4
-        for (int c = 0; c < channels; c++) {
+        for (int c = 0; c < 4; c++) {
+            level[c] = (int32_t)(LEVEL_PARTS / 2) - (NAME(ints)){0};
+            if (c >= channels) continue;
             const NAME(vec) v = NAME(limited)(
                 (NAME(vec))*(const NAME(loose) *)(rows + c * step + i), least[c], most[c]);
-            const NAME(vec) level = v * factor[c] + begin[c], shifted = level + ROUNDING_32;
-            const NAME(vec) rest = level - (shifted - ROUNDING_32);
-            ties |= ((NAME(ints))rest & 0x7fffffff) > tie[c];
-            codes |= ((NAME(ints))shifted - 0x4b400000) << (8 * c);
+            level[c] = __builtin_convertvector(v * factor[c] + begin[c], NAME(ints));
         }
-        if (NAME(has_any)(ties)) {
+        int are_known;
+        NAME(ints) codes = NAME(nearest_codes)(level, rest, &are_known);
+        if (!are_known) {
             codes = (NAME(ints)){0};
             for (int c = 0; c < channels; c++) {
                 const NAME(vec) v = (NAME(vec))*(const NAME(loose) *)(rows + c * step + i);
@@ -131,8 +186,6 @@ static void NAME(quantize)(const struct quantizer *q, const float *rows, int64_t
 }
 
 typedef uint8_t NAME(bytes) __attribute__((vector_size(LANES)));
-typedef uint8_t NAME(all_bytes) __attribute__((vector_size(LANES * 4)));
-typedef int16_t NAME(shorts) __attribute__((vector_size(LANES * 4)));
 
 /* The lowest bytes of all lanes. */
 static inline __attribute__((always_inline)) NAME(bytes) NAME(lowest_bytes)(NAME(uints) v) {
@@ -316,13 +369,13 @@ static __attribute__((noinline)) NAME(ints) NAME(requantize_exactly)(
 }
 
 /* As quantize_vectors(): in f32, and again in f64 where a number is near the middle of two levels.
- * Numbers are in steps of the levels: a sum times a factor, and an offset. */
+ * Numbers are in parts of steps of the levels: a sum times a factor, and an offset. */
 static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
-    const int has_offsets, const enum bend bend, const int channels, const struct requantizer *r,
-    const struct rows_of_sums *rows) {
+    const int has_offsets, const enum bend bend, const int channels, const int is_within,
+    const struct requantizer *r, const struct rows_of_sums *rows) {
     NAME(vec) scale[4], offset[4], slope[4], least[4], most[4], zero[4];
     NAME(uints) base[4];
-    float least_tie = r->tie;
+    uint16_t rest = 0;
 #pragma GCC unroll 4
     for (int c = 0; c < channels; c++) {
         scale[c] = r[c].step_scale - (NAME(vec)){0};
@@ -332,20 +385,19 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
         least[c] = r[c].step_least - (NAME(vec)){0};
         most[c] = r[c].step_most - (NAME(vec)){0};
         zero[c] = r[c].zero - (NAME(vec)){0};
-        least_tie = r[c].tie < least_tie ? r[c].tie : least_tie;
+        rest = r[c].rest > rest ? r[c].rest : rest;
     }
-    const NAME(vec) tie = least_tie - (NAME(vec)){0};
     const int64_t count = rows->count, step = rows->step;
     for (int64_t y = 0; y < rows->rows; y++) {
         const char *sums = rows->sums + 4 * y * rows->pitch;
         const int64_t class = rows->classes ? rows->classes[y * rows->class_step] * rows->width : 0;
         uint32_t *out = rows->out + y * rows->out_pitch;
         for (int64_t i = 0; i < count; i += LANES) {
-            /* The bits of ROUNDING_32, which are added with each code, are subtracted first. */
-            NAME(uints) codes = (NAME(uints)){0} - (channels > 1 ? 0x8b400000 : 0x4b400000);
-            NAME(vec) worst = {0};
+            NAME(ints) levels[4];
 #pragma GCC unroll 4
-            for (int c = 0; c < channels; c++) {
+            for (int c = 0; c < 4; c++) {
+                levels[c] = (int32_t)(LEVEL_PARTS / 2) - (NAME(ints)){0};
+                if (c >= channels) continue;
                 const char *at = sums + 4 * (c * step + i);
                 NAME(uints) sum = (NAME(uints))*(const NAME(loose_ints) *)(const void *)at;
                 if (!has_offsets) sum += base[c];
@@ -355,20 +407,17 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
                                                                c * rows->apart + i);
                 else level += offset[c];
                 if (bend == SLOPED)
-                    level = NAME(greater)(level, (NAME(vec)){0}) +
-                            NAME(smaller)(level, (NAME(vec)){0}) * slope[c];
+                    level = NAME(smaller)(level, (NAME(vec)){0}) * slope[c] +
+                            (NAME(greater)(level, (NAME(vec)){0}) + zero[c]);
                 else if (bend == SWISHED)
-                    level *= NAME(limited)(level * slope[c] + 0.5f, (NAME(vec)){0},
-                                           1 - (NAME(vec)){0});
-                level = NAME(limited)(level, least[c], most[c]);
-                if (bend) level += zero[c];
-                const NAME(vec) shifted = level + ROUNDING_32;
-                const NAME(vec) rest = level - (shifted - ROUNDING_32);
-                worst = NAME(greater)((NAME(vec))((NAME(ints))rest & 0x7fffffff), worst);
-                codes += (NAME(uints))shifted << (8 * c);
+                    level = level * NAME(limited)(level * slope[c] + 0.5f, (NAME(vec)){0},
+                                                  1 - (NAME(vec)){0}) + zero[c];
+                if (!is_within) level = NAME(limited)(level, least[c], most[c]);
+                levels[c] = __builtin_convertvector(level, NAME(ints));
             }
-            NAME(ints) found = (NAME(ints))codes;
-            if (NAME(has_any)(worst >= tie))
+            int are_known;
+            NAME(ints) found = NAME(nearest_codes)(levels, rest, &are_known);
+            if (!are_known)
                 found = NAME(requantize_exactly)(r, has_offsets ? rows->offsets + class + i : NULL,
                                                  rows->apart, sums + 4 * i, step, channels);
             if (count - i < LANES) NAME(store_few)((NAME(vec))found, count - i, out + i);
@@ -381,139 +430,18 @@ static void NAME(requantize)(const struct requantizer *r, int64_t channels,
                              const struct rows_of_sums *rows) {
     const int has_offsets = rows->offsets != NULL;
     const enum bend bend = r->bend;
-    if (channels == 4 && has_offsets && bend == SWISHED)
-        NAME(requantize_vectors)(1, SWISHED, 4, r, rows);
-    else if (channels == 4 && has_offsets && bend == UNBENT)
-        NAME(requantize_vectors)(1, UNBENT, 4, r, rows);
-    else if (channels == 4 && has_offsets) NAME(requantize_vectors)(1, SLOPED, 4, r, rows);
-    else if (channels == 4 && bend == SWISHED) NAME(requantize_vectors)(0, SWISHED, 4, r, rows);
-    else if (channels == 4 && bend == UNBENT) NAME(requantize_vectors)(0, UNBENT, 4, r, rows);
-    else if (channels == 4) NAME(requantize_vectors)(0, SLOPED, 4, r, rows);
-    else NAME(requantize_vectors)(has_offsets, bend, (int)channels, r, rows);
+    int is_within = channels == 4;
+    for (int64_t c = 0; c < channels; c++) is_within &= r[c].is_within;
+    if (!is_within) NAME(requantize_vectors)(has_offsets, bend, (int)channels, 0, r, rows);
+    else if (has_offsets && bend == SWISHED) NAME(requantize_vectors)(1, SWISHED, 4, 1, r, rows);
+    else if (has_offsets && bend == UNBENT) NAME(requantize_vectors)(1, UNBENT, 4, 1, r, rows);
+    else if (has_offsets) NAME(requantize_vectors)(1, SLOPED, 4, 1, r, rows);
+    else if (bend == SWISHED) NAME(requantize_vectors)(0, SWISHED, 4, 1, r, rows);
+    else if (bend == UNBENT) NAME(requantize_vectors)(0, UNBENT, 4, 1, r, rows);
+    else NAME(requantize_vectors)(0, SLOPED, 4, 1, r, rows);
 }
 
-/* The sums or products of one byte of each code, both numbers in f64, rounded to f32. */
-static inline __attribute__((always_inline)) NAME(vec) NAME(combined)(
-    const struct code_pair *s, NAME(ints) first, NAME(ints) second, int byte) {
-    const NAME(ints) a = first >> (8 * byte) & 255, b = second >> (8 * byte) & 255;
-    NAME(wide) one = __builtin_convertvector(a, NAME(wide)) * s->step[0];
-    NAME(wide) other = __builtin_convertvector(b, NAME(wide)) * s->step[1];
-    one += s->low[0];
-    other += s->low[1];
-    const NAME(vec) x = __builtin_convertvector(one, NAME(vec));
-    const NAME(vec) y = __builtin_convertvector(other, NAME(vec));
-    return s->multiplies ? x * y : x + y;
-}
-
-/* Not inlined: numbers are broadcast from memory. */
-static __attribute__((noinline)) void NAME(combine_bytes)(const struct code_pair *s,
-                                                          const uint32_t *first,
-                                                          const uint32_t *second, int byte,
-                                                          uint32_t *out) {
-    const NAME(ints) a = *(const NAME(loose_ints) *)(const void *)first;
-    const NAME(ints) b = *(const NAME(loose_ints) *)(const void *)second;
-    const NAME(vec) least = s->codes.least - (NAME(vec)){0}, most = s->codes.most - (NAME(vec)){0};
-    const NAME(vec) v = NAME(bent)(NAME(combined)(s, a, b, byte), s->slope);
-    const NAME(ints) codes = NAME(codes)(&s->codes, NAME(limited)(v, least, most));
-    *(NAME(loose_ints) *)(void *)out |= (NAME(ints))((NAME(uints))codes << (8 * byte));
-}
-
-static void NAME(combine_exactly)(const struct code_pair *s, const uint32_t *first,
-                                  const uint32_t *second, uint32_t *out) {
-    memset(out, 0, LANES * sizeof *out);
-    for (int c = 0; c < 4; c++) NAME(combine_bytes)(s, first, second, c, out);
-}
-
-static void NAME(combine_numbers)(const struct code_pair *s, const uint32_t *first,
-                                  const uint32_t *second, int byte, int64_t count, float *out) {
-    if (count < LANES) {
-        uint32_t codes[2][LANES] = {{0}};
-        float found[LANES];
-        memcpy(codes[0], first, (size_t)count * sizeof *first);
-        memcpy(codes[1], second, (size_t)count * sizeof *second);
-        NAME(combine_numbers)(s, codes[0], codes[1], byte, LANES, found);
-        memcpy(out, found, (size_t)count * sizeof *out);
-        return;
-    }
-    for (int64_t at = 0; at < count; at += LANES) {
-        /* The last vector overlaps the one before. */
-        const int64_t i = least(at, count - LANES);
-        const NAME(ints) a = *(const NAME(loose_ints) *)(const void *)(first + i);
-        const NAME(ints) b =
-            *(const NAME(loose_ints) *)(const void *)(second + i * s->second_step);
-        *(NAME(loose) *)(out + i) = NAME(combined)(s, a, b, byte);
-    }
-}
-
-/* As requantize_vectors().  In steps of the levels, a sum is a * one + b * other + offset, and a product
- * (a * one + begin) * (b * other + offset). */
-static inline __attribute__((always_inline)) void NAME(combine_vectors)(
-    const int multiplies, const int has_slope, const struct code_pair *s, const uint32_t *first,
-    const uint32_t *second, int64_t count, uint32_t *out) {
-    const struct quantizer *q = &s->codes;
-    const double zero_level = -q->low * q->factor, moved = has_slope ? 0 : zero_level;
-    double greatest[2];
-    for (int i = 0; i < 2; i++) greatest[i] = fabs(s->low[i]) + 255 * fabs(s->step[i]);
-    const double both = multiplies ? 3 * greatest[0] * greatest[1] : greatest[0] + greatest[1];
-    const double error = ERROR_32(q->ends, both * q->factor);
-    const NAME(vec) tie = (float)fmax(0.5 - error, 0) - (NAME(vec)){0};
-    const float one = (float)(s->step[0] * q->factor);
-    const float other = (float)(multiplies ? s->step[1] : s->step[1] * q->factor);
-    const float begin = (float)(s->low[0] * q->factor);
-    const float offset =
-        (float)(multiplies ? s->low[1] : (s->low[0] + s->low[1]) * q->factor + moved);
-    const float zero = (float)moved;
-    const NAME(vec) least = (float)(q->least * q->factor + moved) - (NAME(vec)){0};
-    const NAME(vec) most = (float)(q->most * q->factor + moved) - (NAME(vec)){0};
-    for (int64_t i = 0; i < count; i += LANES) {
-        const uint32_t *beside = second + i * s->second_step;
-        const NAME(ints) given[2] = {*(const NAME(loose_ints) *)(const void *)(first + i),
-                                     *(const NAME(loose_ints) *)(const void *)beside};
-        /* The bits of ROUNDING_32, which are added with each code, are subtracted first. */
-        NAME(uints) codes = (NAME(uints)){0} - 0x8b400000;
-        NAME(vec) worst = {0};
-#pragma GCC unroll 4
-        for (int c = 0; c < 4; c++) {
-            const NAME(ints) a = given[0] >> (8 * c) & 255, b = given[1] >> (8 * c) & 255;
-            const NAME(vec) x = __builtin_convertvector(a, NAME(vec)) * one;
-            const NAME(vec) y = __builtin_convertvector(b, NAME(vec)) * other;
-            NAME(vec) level =
-                multiplies ? (x + begin) * (y + offset) + zero : x + offset + y;
-            if (has_slope)
-                level = NAME(greater)(level, (NAME(vec)){0}) +
-                        NAME(smaller)(level, (NAME(vec)){0}) * s->slope;
-            level = NAME(limited)(level, least, most);
-            if (has_slope) level += (float)zero_level;
-            const NAME(vec) shifted = level + ROUNDING_32;
-            const NAME(vec) rest = level - (shifted - ROUNDING_32);
-            worst = NAME(greater)((NAME(vec))((NAME(ints))rest & 0x7fffffff), worst);
-            codes += (NAME(uints))shifted << (8 * c);
-        }
-        *(NAME(loose_ints) *)(void *)(out + i) = (NAME(ints))codes;
-        if (NAME(has_any)(worst >= tie)) NAME(combine_exactly)(s, first + i, beside, out + i);
-    }
-}
-
-static void NAME(combine_some)(const struct code_pair *s, const uint32_t *first,
-                               const uint32_t *second, int64_t count, uint32_t *out) {
-    const int has_slope = s->slope != 1;
-    if (s->multiplies && has_slope) NAME(combine_vectors)(1, 1, s, first, second, count, out);
-    else if (s->multiplies) NAME(combine_vectors)(1, 0, s, first, second, count, out);
-    else if (has_slope) NAME(combine_vectors)(0, 1, s, first, second, count, out);
-    else NAME(combine_vectors)(0, 0, s, first, second, count, out);
-}
-
-static void NAME(combine)(const struct code_pair *s, const uint32_t *first,
-                          const uint32_t *second, int64_t count, uint32_t *out) {
-    const int64_t whole = count / LANES * LANES, rest = count - whole;
-    NAME(combine_some)(s, first, second, whole, out);
-    if (!rest) return;
-    uint32_t last[2][LANES] = {{0}}, codes[LANES];
-    memcpy(last[0], first + whole, (size_t)rest * sizeof *out);
-    memcpy(last[1], second + whole * s->second_step, (size_t)rest * sizeof *out);
-    NAME(combine_some)(s, last[0], last[1], LANES, codes);
-    memcpy(out + whole, codes, (size_t)rest * sizeof *out);
-}
+#include "simd/code_pairs.inc.h"
 
 /* bf16 in the upper half of each element, rounded to nearest even; NaN stays NaN. */
 static inline __attribute__((always_inline)) NAME(uints) NAME(bfloats)(NAME(uints) bits) {
