@@ -7,7 +7,7 @@ arena, which is kept between runs; other arrays are overwritten if they have no 
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.checked import checked, reads_unknown_lists
@@ -258,8 +258,10 @@ class _Planner:
         self, grants: Sequence[Grant], of_tile: bool
     ) -> tuple[list[ScratchpadBudget], int, int, int]:
         """Return each step's budget, peak without weights, scratchpad, and weights to be packed."""
-        held, lowest = self.prepared.weight_bytes, self.bound + self.prepared.constant_bytes
-        most, limit = lowest + extra_bytes(lowest), self.memory_limit
+        held, lowest = self.prepared.weight_bytes, self.bound
+        most, limit = lowest + self.prepared.constant_bytes, self.memory_limit
+        most += extra_bytes(most)
+        found = find_choosers(self.prepared, self.infos)
         if limit is None and not fits(most, held=held):
             limit = available_bytes() + held
         if limit is not None:
@@ -267,14 +269,14 @@ class _Planner:
             most = min(most - sum(grant.candidate.filter_bytes for grant in grants), limit)
             grants = [g._replace(candidate=g.candidate._replace(filter_bytes=0)) for g in grants]
             grants = fit_grants(grants, limit - self.bound - held)
+            lowest = self._lowest(found)
         granted = {grant.layer: grant for grant in grants}
-        found = find_choosers(self.prepared, self.infos)
         choosers = [
             (step, *found[index], granted.get(index))
             for step, index in enumerate(self.layers)
             if index in found
         ]
-        left = most - self.bound - held
+        left = most - lowest - held
         if limit is not None or not of_tile:  # all tiles share their weights
             left -= sum(missing_bytes(grant.candidate) for grant in grants)
         # The arena, which may be partly idle, has what scratchpads leave.
@@ -283,11 +285,22 @@ class _Planner:
         _, taken = self._take(chosen, most - held)
         least = max(map(operator.add, self.live, taken), default=0)
         self.arena_bytes, self.live = arrange(
-            self.placed, taken, max(least, self.bound + left - kept), self._unions()
+            self.placed, taken, max(least, lowest + left - kept), self._unions()
         )
         budgets, taken = self._take(chosen, most - held)
         peak = kept + max(map(operator.add, self.live, taken), default=0)
         return budgets, peak, kept + max(taken, default=0), chosen.missing
+
+    def _lowest(self, choosers: Container[int]) -> int:
+        """Return the fewest bytes of tensors and scratchpads of steps without a choice."""
+        own = ScratchpadBudget(MIN_SCRATCHPAD)
+        return max(
+            (
+                live + (0 if index in choosers else self._scratch(step, own))
+                for step, (live, index) in enumerate(zip(self.live, self.layers, strict=True))
+            ),
+            default=0,
+        )
 
     def _take(self, chosen: ChosenPlans, most: int) -> tuple[list[ScratchpadBudget], list[int]]:
         """Return the budget of each step, and the scratchpad of steps without a choice."""

@@ -154,18 +154,32 @@ def choose_within(
 ) -> ChosenPlans:
     """Plan the steps that choose their algorithm, with at most `left` bytes of scratchpad.
 
-    `choosers` has steps, their kernels and inputs, and whether they may use Winograd.
+    Each step halves the scratchpad of its fastest plan until it fits, so that it makes the same
+    choice within the scratchpad that it has chosen: a plan fits into its own peak.
+
+    Parameters
+    ----------
+    choosers : sequence
+        Steps, their kernels and inputs, and whether they may use Winograd.
+    left : int
+        Exceeded if `MIN_SCRATCHPAD` does not fit.
     """
     plans, budgets = {}, {}
     kept = missing = 0
     freed: dict[Kernel, int] = {}
     direct: set[Kernel] = set()
     for step, kernel, inputs, grant in choosers:
-        budget = DIRECT._replace(scratch_bytes=max(left, MIN_SCRATCHPAD))
+        budget = DIRECT
         if grant is not None:
             budget = budget._replace(winograd=True, whole=grant.whole)
-        budgets[step], plans[step] = budget, kernel.plan(inputs, budget)
-        found = algorithm_of(plans[step])
+        plan = kernel.plan(inputs, budget)
+        while (
+            found := algorithm_of(plan)
+        ).scratch_bytes > left and budget.scratch_bytes > MIN_SCRATCHPAD:
+            smaller = min(found.scratch_bytes, budget.scratch_bytes) // 2
+            budget = budget.within(max(smaller, MIN_SCRATCHPAD))
+            plan = kernel.plan(inputs, budget)
+        budgets[step], plans[step] = budget, plan
         kept = max(kept, found.scratch_bytes)
         missing += missing_bytes(found)
         if found.filter_bytes < 0:

@@ -84,7 +84,8 @@ class PackedConvolution(Kernel):
         others = inputs[2 : len(self._kept)]
         placed = self._operation.placement(data, self._filter_shape, others, self._context)
         if placed is None:
-            unknown = AlgorithmCandidate(0.0, self._packed.scratch_bytes, 0)
+            bound = min(self._packed.scratch_bytes, budget.scratch_bytes)
+            unknown = AlgorithmCandidate(0.0, bound, 0)
             run = functools.partial(self, budget=budget)
             return LayerPlan(run, _OneAlgorithm(unknown, (unknown,)))
         last = self._operation.channels_last
