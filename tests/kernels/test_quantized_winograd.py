@@ -48,23 +48,23 @@ def require(place: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("the processor has an instruction for products of bytes")
 
 
-# Kernel, strides, dilations, groups, channels in and out, extents of data, pads, output, forms.
+# Forward, kernel, strides, dilations, groups, channels in and out, extents of data, pads, output.
 LAYERS: list[tuple[Any, ...]] = [
-    (True, (3, 3), (1, 1), (1, 1), 1, 16, 9, (9, 20), (1, 1), (9, 20), {(2, 3)}),
-    (True, (3, 3), (1, 1), (1, 1), 2, 4, 12, (7, 17), (0, 2), (6, 18), {(2, 3)}),
-    (True, (3, 3), (1, 1), (2, 3), 1, 5, 4, (11, 13), (2, 3), (11, 13), {(2, 3)}),
-    (True, (2, 2), (1, 1), (1, 1), 1, 33, 8, (8, 19), (0, -1), (9, 15), {(2, 2), (3, 2)}),
-    (True, (5, 7), (1, 1), (1, 1), 1, 8, 6, (9, 30), (2, 3), (9, 30), {(2, 3), (3, 2)}),
-    (True, (1, 3), (1, 1), (1, 1), 1, 8, 21, (3, 40), (0, 1), (3, 40), {(1, 1), (2, 3)}),
-    (True, (9,), (1,), (1,), 1, 20, 5, (150,), (4,), (150,), {(2, 3)}),
-    (True, (3, 3, 3), (1, 1, 1), (1, 1, 1), 1, 8, 5, (4, 5, 6), (1, 1, 1), (4, 5, 6), {(2, 3)}),
-    (False, (4, 4), (2, 2), (1, 1), 1, 16, 12, (6, 11), (1, 1), (12, 22), {(2, 2), (3, 2)}),
-    (False, (4, 4), (2, 2), (1, 1), 2, 8, 4, (5, 9), (0, 3), (9, 14), {(2, 2), (3, 2)}),
-    (False, (5, 9), (2, 4), (1, 1), 1, 7, 3, (5, 6), (2, 4), (10, 24), {(2, 3)}),
-    (False, (3, 3), (1, 1), (1, 2), 1, 12, 10, (7, 15), (1, 1), (7, 17), {(2, 3)}),
-    (False, (4, 4, 4), (2, 2, 2), (1, 1, 1), 1, 8, 4, (3, 3, 4), (1, 1, 1), (6, 6, 8),
-     {(2, 2), (3, 2)}),
-]  # fmt: skip
+    (True, (3, 3), (1, 1), (1, 1), 1, 16, 9, (9, 20), (1, 1), (9, 20)),
+    (True, (3, 3), (1, 1), (1, 1), 2, 4, 12, (7, 17), (0, 2), (6, 18)),
+    (True, (3, 3), (1, 1), (2, 3), 1, 5, 4, (11, 13), (2, 3), (11, 13)),
+    (True, (3, 3), (1, 1), (1, 1), 1, 12, 5, (6, 7), (2, 5), (2, 3)),
+    (True, (2, 2), (1, 1), (1, 1), 1, 33, 8, (8, 19), (0, -1), (9, 15)),
+    (True, (5, 7), (1, 1), (1, 1), 1, 8, 6, (9, 30), (2, 3), (9, 30)),
+    (True, (1, 3), (1, 1), (1, 1), 1, 8, 21, (3, 40), (0, 1), (3, 40)),
+    (True, (9,), (1,), (1,), 1, 20, 5, (150,), (4,), (150,)),
+    (True, (3, 3, 3), (1, 1, 1), (1, 1, 1), 1, 8, 5, (4, 5, 6), (1, 1, 1), (4, 5, 6)),
+    (False, (4, 4), (2, 2), (1, 1), 1, 16, 12, (6, 11), (1, 1), (12, 22)),
+    (False, (4, 4), (2, 2), (1, 1), 2, 8, 4, (5, 9), (0, 3), (9, 14)),
+    (False, (5, 9), (2, 4), (1, 1), 1, 7, 3, (5, 6), (2, 4), (10, 24)),
+    (False, (3, 3), (1, 1), (1, 2), 1, 12, 10, (7, 15), (1, 1), (7, 17)),
+    (False, (4, 4, 4), (2, 2, 2), (1, 1, 1), 1, 8, 4, (3, 3, 4), (1, 1, 1), (6, 6, 8)),
+]
 EXTREMES = ["", "lowest", "highest", "signs"]
 
 
@@ -75,7 +75,7 @@ EXTREMES = ["", "lowest", "highest", "signs"]
 def test_results_equal_sums_of_integers(
     monkeypatch: pytest.MonkeyPatch, place: Any, layer: Any, extreme: str, threads: int
 ) -> None:
-    forward, size, strides, dilations, groups, inputs, outputs, extents, pads, output, forms = layer
+    forward, size, strides, dilations, groups, inputs, outputs, extents, pads, output = layer
     require(place, monkeypatch)
     set_threads(threads)
     rng = np.random.default_rng(len(extreme) + threads)
@@ -90,13 +90,12 @@ def test_results_equal_sums_of_integers(
         codes[:] = -128 if extreme == "lowest" else 127
     kernel = kernel_of(problem, codes)
     plan = kernel.plan(x.shape, pads, output)
-    assert set(plan.details["winograd"][-problem.axes :]) <= forms
     assert str(plan).startswith("integer Winograd F(")
     expected = definition(problem, x.astype(float), codes.astype(float), pads, output)
     np.testing.assert_array_equal(plan.run([x])[0], expected)
     if not kernel.can_write_codes:
         return
-    highest = float(np.abs(expected).max())
+    highest = float(np.abs(expected).max()) + 1
     written = kernel.coded(reads=False, writes=Levels(256, *((-highest,), (highest,)) * 2))
     (found,) = written.plan(x.shape, pads, output).run([x])
     by_channel = np.moveaxis(found.view(np.uint8).reshape(*found.shape, 4), -1, 2)
@@ -105,26 +104,54 @@ def test_results_equal_sums_of_integers(
     assert np.abs(by_channel - levels).max() < 0.5 + 1e-4
 
 
-# Twice the sums for each axis: at most 65793 products of 255 * 128.
+SHIFTS = {(1, 1): 0, (2, 2): 0, (3, 2): 1, (2, 3): 1, (4, 3): 3}
+"""Bits by which sums are larger than results, for each axis of F(m, r)."""
+MOST_SUM = (1 << 31) - 1
+
+
 @pytest.mark.parametrize("value", [-128, 127])
-@pytest.mark.parametrize("size", [(3, 3), (2, 2), (3,), (3, 3, 3)])
+@pytest.mark.parametrize("size", [(3, 3), (2, 2), (3,), (3, 3, 3), (1, 7)])
+@pytest.mark.parametrize("bits", range(8))
+@pytest.mark.parametrize("more", [0, 4])
 def test_layers_are_transformed_as_long_as_their_sums_fit(
-    monkeypatch: pytest.MonkeyPatch, size: tuple[int, ...], value: int
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, ...], value: int, bits: int, more: int
 ) -> None:
+    """The largest data and weights, and as many channels as leave some bits free."""
     require(PLACES[-1], monkeypatch)
-    axes, taps = len(size), int(np.prod(size))
-    most = 65793 // taps // 2**axes // 4 * 4
-    for channels, fits in ((most, True), (most + 4, False)):
-        problem = Problem(1, channels, 3, size, (1,) * axes, (1,) * axes, True)
-        kernel = kernel_of(problem, np.full((3, channels, *size), value, np.int8))
-        x = np.full((1, channels, *size), 255, np.float32)
-        plan = kernel.plan(x.shape, (1,) * axes, size)
-        assert ("winograd" in plan.details) is fits
-        whole = np.ones((1, 1, *size))
-        one = problem._replace(channels_in=1, channels_out=1)
-        counts = definition(one, whole, whole, (1,) * axes, size)
-        expected = (counts * channels * 255 * value).astype(np.float32)
-        np.testing.assert_array_equal(plan.run([x])[0], np.repeat(expected, 3, axis=1))
+    ones, extents = (1,) * len(size), tuple(k + 3 for k in size)
+    terms = (MOST_SUM >> bits) // (255 * abs(value))
+    channels = terms // int(np.prod(size)) // 4 * 4 + more
+    problem = Problem(1, channels, 3, size, ones, ones, True)
+    kernel = kernel_of(problem, np.full((3, channels, *size), value, np.int8))
+    x = np.full((1, channels, *extents), 255, np.float32)
+    plan = kernel.plan(x.shape, ones, extents)
+    left = bits - (more > 0)
+    least = size.count(3) + size.count(7)
+    forms = plan.details.get("winograd")
+    if least > left or channels < 4096:  # tiles of more exceed the scratchpad
+        assert (forms is not None) is (least <= left)
+    if forms is not None:
+        assert sum(SHIFTS[form] for form in forms) <= left
+    if bits == 0 and more:
+        return  # sums have more than 32 bits
+    whole = np.ones((1, 1, *size))
+    one = problem._replace(channels_in=1, channels_out=1)
+    counts = definition(one, np.ones((1, 1, *extents)), whole, ones, extents)
+    expected = (counts * channels * 255 * value).astype(np.float32)
+    np.testing.assert_array_equal(plan.run([x])[0], np.repeat(expected, 3, axis=1))
+
+
+def test_small_weights_leave_room_for_more_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of the weights decide, not their number: with weights of 128, 1824 channels fit."""
+    require(PLACES[-1], monkeypatch)
+    problem = Problem(1, 2000, 2, (3, 3), (1, 1), (1, 1), True)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(-1, 2, (2, 2000, 3, 3)).astype(np.int8)
+    x = rng.integers(0, 256, (1, 2000, 5, 5)).astype(np.float32)
+    plan = kernel_of(problem, codes).plan(x.shape, (1, 1), (5, 5))
+    assert "winograd" in plan.details
+    expected = definition(problem, x.astype(float), codes.astype(float), (1, 1), (5, 5))
+    np.testing.assert_array_equal(plan.run([x])[0], expected)
 
 
 def test_layers_of_one_tap_and_processors_with_products_of_bytes_sum_directly(
@@ -153,8 +180,11 @@ def test_transformed_weights_are_counted_and_need_a_budget(
     x = np.ones((1, 32, 6, 6), np.float32)
     shapes = RunShapes(x.shape, (1, 1), (1, 16, 6, 6))
     direct, other = kernel.plan_shapes(shapes, UNLIMITED).candidates
-    # Pairs of 16 bits at 16 points.
-    assert (direct.weight_bytes, other.weight_bytes) == (0, 16 * 32 * 16 * 2)
+    # Pairs of 16 bits at the points, of F(2, 3) or F(4, 3) on each axis.
+    points = other.weight_bytes // (32 * 16 * 2)
+    assert direct.weight_bytes == 0
+    assert other.weight_bytes == points * 32 * 16 * 2
+    assert points in (4 * 4, 4 * 6, 6 * 6)
     refused = kernel.plan_shapes(shapes, DIRECT._replace(scratch_bytes=1 << 20))
     assert "winograd" not in refused.details
     before = kernel.packed_bytes

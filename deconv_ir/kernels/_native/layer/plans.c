@@ -45,7 +45,9 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     /* With one position of data, Winograd saves no products. */
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
     double cycles;
-    int failed = wino_choose(&self->k, judged, choice, &cycles);
+    const int is_integer = problem_has_codes(problem);
+    if (is_integer && self->takes_weights < 0) self->takes_weights = wino_takes_weights(&self->k);
+    int failed = wino_choose(&self->k, judged, self->takes_weights, choice, &cycles);
     if (failed) return failed;
     struct plan direct;
     failed = plan_make(&self->k, judged, &direct);

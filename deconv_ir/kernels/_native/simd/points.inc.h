@@ -15,6 +15,19 @@ static void POINTS(input_transform)(enum wino_size size, const float *const *fro
     case F_1_1:
         for (int64_t i = 0; i < count; i++) STORE(to[0] + i * LANES, LOAD(a + i * step));
         break;
+    case F_4_3: /* the points are 0, 1, -1, 2, -2 and infinity */
+        for (int64_t i = 0; i < count; i++) {
+            const DATA v = LOAD_AS(DATA, b + i * step), w = LOAD_AS(DATA, c + i * step);
+            const DATA x = LOAD_AS(DATA, d + i * step), y = LOAD_AS(DATA, from[4] + i * step);
+            const DATA even = y - 4 * w, odd = x - 4 * v, far = y - w, apart = 2 * (x - v);
+            STORE_AS(to[0] + i * LANES, 4 * (LOAD_AS(DATA, a + i * step) - w) + far);
+            STORE_AS(to[1] + i * LANES, even + odd);
+            STORE_AS(to[2] + i * LANES, even - odd);
+            STORE_AS(to[3] + i * LANES, far + apart);
+            STORE_AS(to[4] + i * LANES, far - apart);
+            STORE_AS(to[5] + i * LANES, 4 * (v - x) - x + LOAD_AS(DATA, from[5] + i * step));
+        }
+        break;
     case F_2_2:
         for (int64_t i = 0; i < count; i++) {
             const DATA middle = LOAD_AS(DATA, b + i * step);
@@ -35,12 +48,26 @@ static void POINTS(input_transform)(enum wino_size size, const float *const *fro
 }
 
 static void POINTS(output_transform)(enum wino_size size, const float *const *from,
-                                     float *const *to, int64_t count, float bias, int shift) {
+                                     float *const *to, int64_t count, float bias,
+                                     struct wino_divisor divisor) {
     const VEC last = bias - (VEC){0};
     const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
-    (void)last, (void)shift;
+    (void)last, (void)divisor;
     switch (size) {
     case F_1_1: break;
+    case F_4_3:
+        for (int64_t i = 0; i < count; i += LANES) {
+            const SUMS plus = LOAD_AS(SUMS, b + i) + LOAD_AS(SUMS, c + i);
+            const SUMS minus = LOAD_AS(SUMS, b + i) - LOAD_AS(SUMS, c + i);
+            const SUMS far = LOAD_AS(SUMS, d + i) + LOAD_AS(SUMS, from[4] + i);
+            const SUMS apart = LOAD_AS(SUMS, d + i) - LOAD_AS(SUMS, from[4] + i);
+            const SUMS first = LOAD_AS(SUMS, a + i), end = LOAD_AS(SUMS, from[5] + i);
+            STORE_AS(to[0] + i, FINISH(2 * (first + 2 * (first - plus)) + far));
+            STORE_AS(to[1] + i, FINISH(2 * (apart - 2 * minus)));
+            STORE_AS(to[2] + i, FINISH(4 * (far - plus)));
+            STORE_AS(to[3] + i, FINISH(4 * (2 * (apart + end + 2 * end) - minus)));
+        }
+        break;
     case F_2_2:
         for (int64_t i = 0; i < count; i += LANES) {
             const SUMS middle = LOAD_AS(SUMS, b + i);

@@ -4,21 +4,39 @@
 
 #include "simd/microkernels.h"
 
-#define MOST_POINTS 4        /* of an axis */
-#define MOST_OUTPUTS 3
+#define MOST_POINTS 6        /* of an axis */
+#define MOST_OUTPUTS 4
 #define MOST_VALUES (MOST_POINTS * MOST_POINTS * MOST_POINTS)
 #define MOST_TAPS 27         /* that are transformed together */
 #define PANEL_COLUMNS 2      /* usual columns of a micro-kernel, in vectors of positions */
 #define WIDEST_PANEL 3       /* maximum columns */
 
-/* F(outputs, taps) of one axis. */
-enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, WINO_SIZES };
+/* F(outputs, taps) of one axis.  F(4, 3) is for integers alone: f32 would lose digits. */
+enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, F_4_3, WINO_SIZES };
 
-/* Integers at the points are those of f32 times 2 for each axis whose weights have halves: times 2^shift. */
-static inline int wino_shift(const enum wino_size *size) {
-    int shift = 0;
-    for (int a = 0; a < AXES; a++) shift += size[a] == F_3_2 || size[a] == F_2_3;
-    return shift;
+static inline int wino_points(enum wino_size size) {
+    return size == F_1_1 ? 1 : size == F_2_2 ? 3 : size == F_4_3 ? 6 : 4;
+}
+
+/* What integer results are divided by: weights at the points are multiples, so that they are whole numbers.
+ * Sums are exact modulo 2^32, so results with 32 - shift bits are: they are multiplied by `inverse` modulo 2^32,
+ * then shifted. */
+struct wino_divisor {
+    int shift, halves; /* a power of two; that of F(3, 2) and F(2, 3), with which weights are multiplied */
+    uint32_t inverse;  /* of the rest, a power of three */
+};
+
+#define INVERSE_OF_THREE UINT32_C(0xaaaaaaab)
+#define DIVISOR_OF_ONE ((struct wino_divisor){0, 0, 1})
+
+static inline struct wino_divisor wino_divisor_of(const enum wino_size *size) {
+    struct wino_divisor d = DIVISOR_OF_ONE;
+    for (int a = 0; a < AXES; a++) {
+        d.halves += size[a] == F_3_2 || size[a] == F_2_3;
+        d.shift += size[a] == F_4_3 ? 3 : size[a] == F_3_2 || size[a] == F_2_3;
+        if (size[a] == F_4_3) d.inverse *= INVERSE_OF_THREE;
+    }
+    return d;
 }
 
 /* The taps of a sub-convolution, or of a part of it. */
@@ -42,9 +60,9 @@ struct transforms {
     void (*input_transform)(enum wino_size size, const float *const *from, int64_t step,
                             float *const *to, int64_t count, int points);
     /* Transform the products at the points into outputs at `count` positions, plus a bias; integers are divided
-     * by 2^shift instead.  Up to a vector beyond the end is written. */
+     * instead.  Up to a vector beyond the end is written. */
     void (*output_transform)(enum wino_size size, const float *const *from, float *const *to,
-                             int64_t count, float bias, int shift);
+                             int64_t count, float bias, struct wino_divisor divisor);
     /* Gather vectors of channels: copy element i of each channel's row to vector i + at of `to`,
      * which is [position modulo dilation][pitch][channel].  Memory from `end` on is not read; if it
      * is NULL, up to a vector beyond the row is read.  For f32, raises the `levels` of the positions to the

@@ -67,7 +67,7 @@ static VEC NAME(load_some)(const float *row, int64_t some, const char *end) {
 #define POINTS(x) JOIN(x, winopairs, SUFFIX)
 #define DATA NAME(shorts)
 #define SUMS NAME(bits_of_sums)
-#define FINISH(sum) ((NAME(bits))(sum) >> shift)
+#define FINISH(sum) ((NAME(bits))((sum) * divisor.inverse) >> divisor.shift)
 #include "simd/points.inc.h"
 
 static inline __attribute__((always_inline)) void NAME(tile_width)(
@@ -114,8 +114,17 @@ typedef int64_t NAME(row_bits) __attribute__((vector_size(MAX_ROWS * sizeof(int6
 /* Computes the values at the points of one axis, `step` apart, from some of F(m, r)'s taps. */
 INLINE void NAME(values_of_axis)(const enum wino_size size, const WIDE *taps, WIDE *values,
                                  const int64_t step) {
-    const WIDE last = size == F_2_3 ? taps[2] : taps[1];
+    const WIDE last = size == F_2_3 || size == F_4_3 ? taps[2] : taps[1];
     values[0] = taps[0];
+    if (size == F_4_3) {
+        const WIDE sum = taps[0] + taps[2], far = taps[0] + 4 * taps[2];
+        values[step] = sum + taps[1];
+        values[2 * step] = sum - taps[1];
+        values[3 * step] = far + 2 * taps[1];
+        values[4 * step] = far - 2 * taps[1];
+        values[5 * step] = last;
+        return;
+    }
     if (size == F_2_2) {
         values[step] = taps[0] + taps[1];
         values[2 * step] = last;
@@ -133,7 +142,7 @@ static void NAME(values)(const enum wino_size *size, const int *count, const int
     WIDE next[MOST_VALUES];
     int before = 1, after = count[0] * count[1] * count[2];
     for (int a = 0; a < AXES; a++) {
-        const int points = size[a] == F_1_1 ? 1 : size[a] == F_2_2 ? 3 : 4;
+        const int points = wino_points(size[a]);
         after /= count[a];
         if (points == 1) continue;
         for (int i = 0; i < before; i++)
@@ -228,8 +237,7 @@ static void NAME(weights)(const struct wino_taps *taps, const struct wino_source
     static const enum wino_size plane[AXES] = {F_1_1, F_2_3, F_2_3};
     const int all = taps->count[0] * taps->count[1] * taps->count[2];
     int points = 1, together = 1, runs = 1;
-    for (int a = 0; a < AXES; a++)
-        points *= taps->size[a] == F_1_1 ? 1 : taps->size[a] == F_2_2 ? 3 : 4;
+    for (int a = 0; a < AXES; a++) points *= wino_points(taps->size[a]);
     for (int row = 1; row < count; row++) {
         const int follows = rows[row].from == rows[row - 1].from + 1 &&
                             rows[row].step == rows[row - 1].step;
@@ -277,15 +285,15 @@ INLINE WIDE NAME(load_codes)(const struct wino_source *rows, const int count, in
     return some;
 }
 
-/* The weights of NAME(weights)(), times 2 for each axis whose values have halves: integers. */
+/* The weights of NAME(weights)(), times 2 for each axis whose values have halves: integers, of 16 bits if the weights
+ * have 8. */
 static void NAME(weights_of_pairs)(const struct wino_taps *taps, const struct wino_source *rows,
                                    int count, int are_channels, int64_t channels,
                                    float *const *to, const int64_t *step) {
     const int all = taps->count[0] * taps->count[1] * taps->count[2];
     int points = 1;
-    for (int a = 0; a < AXES; a++)
-        points *= taps->size[a] == F_1_1 ? 1 : taps->size[a] == F_2_2 ? 3 : 4;
-    const double scale = 1 << wino_shift(taps->size);
+    for (int a = 0; a < AXES; a++) points *= wino_points(taps->size[a]);
+    const double scale = 1 << wino_divisor_of(taps->size).halves;
     for (int64_t channel = 0; channel < channels; channel++) {
         WIDE values[2][MOST_VALUES];
         for (int second = 0; second < 2; second++) {

@@ -121,7 +121,8 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
     const float *after_y[MOST_POINTS][MOST_OUTPUTS][MOST_OUTPUTS];
     const float *from[MOST_POINTS];
     float *to[MOST_OUTPUTS];
-    const int shift = wino_shift(c->plan->packing->choice.size);
+    const struct wino_divisor none = DIVISOR_OF_ONE;
+    const struct wino_divisor divisor = wino_divisor_of(c->plan->packing->choice.size);
     for (int z = 0; z < pz; z++)
         for (int y = 0; y < py; y++) {
             for (int i = 0; i < px; i++) from[i] = sums[(z * py + y) * px + i];
@@ -131,7 +132,7 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
                 after_x[z][y][i] = to[i] = py == 1 && pz == 1 ? out + i * line : free_line;
             c->transforms->output_transform(a[2].size, from, to, tile->positions,
                                             py == 1 && pz == 1 ? bias : 0,
-                                            py == 1 && pz == 1 ? shift : 0);
+                                            py == 1 && pz == 1 ? divisor : none);
         }
     for (int z = 0; z < pz; z++)
         for (int x = 0; x < mx; x++) {
@@ -141,7 +142,7 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
             for (int i = 0; i < my; i++, free_line += line)
                 after_y[z][i][x] = to[i] = pz == 1 ? out + (i * mx + x) * line : free_line;
             c->transforms->output_transform(a[1].size, from, to, tile->positions,
-                                            pz == 1 ? bias : 0, pz == 1 ? shift : 0);
+                                            pz == 1 ? bias : 0, pz == 1 ? divisor : none);
         }
     for (int y = 0; y < my; y++)
         for (int x = 0; x < mx; x++) {
@@ -150,7 +151,8 @@ static void transform_row(const struct wino_context *c, const struct wino_tile *
             if (pz == 1) continue;
             for (int i = 0; i < mz; i++)
                 outputs[(i * my + y) * mx + x] = to[i] = out + ((i * my + y) * mx + x) * line;
-            c->transforms->output_transform(a[0].size, from, to, tile->positions, bias, shift);
+            c->transforms->output_transform(a[0].size, from, to, tile->positions, bias,
+                                            divisor);
         }
 }
 

@@ -12,13 +12,15 @@
  * of a panel often, few enough for their sums to stay in the second-level cache. */
 #define CHUNK_ROWS 64
 
-/* Points 0, 1 and infinity; 0, 1, -1 and infinity.  Signs and halves are the
- * weights', so that the data are only added and subtracted. */
+/* Points 0, 1 and infinity; 0, 1, -1 and infinity; with 2 and -2.  Signs and halves are the
+ * weights', so that the data are only added and subtracted, but for F(4, 3). */
 const struct wino_shape wino_shapes[WINO_SIZES] = {
     [F_1_1] = {1, 1, 1, {{1}}},
     [F_2_2] = {3, 2, 2, {{1, 0}, {1, 1}, {0, 1}}},
     [F_3_2] = {4, 3, 2, {{1, 0}, {.5, .5}, {.5, -.5}, {0, 1}}},
     [F_2_3] = {4, 2, 3, {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}}},
+    /* Divided by 4, -6, -6, 24, 24 and 1. */
+    [F_4_3] = {6, 4, 3, {{1, 0, 0}, {1, 1, 1}, {1, -1, 1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 1}}},
 };
 
 static int64_t tap_count(const struct subs *p, int64_t sub) {
@@ -32,27 +34,15 @@ int64_t wino_taps(const struct packing *direct, int axis) {
     return most_taps;
 }
 
-#define MOST_PRODUCT (255 * 128) /* of two codes */
-
-/* Whether integer results, times the factors of the weights at the points, have 32 bits: sums modulo 2^32 are then
- * exact.  Data at the points are at most 255 * 2^3, weights 128 * 3^3, which have 16 bits. */
-static int sums_fit(const struct kernel *k) {
-    int64_t terms = 2 * k->problem.channels_in, most_taps = 1;
-    for (int a = 0; a < AXES; a++) {
-        const int64_t taps = wino_taps(&k->packing, a);
-        most_taps = most(most_taps, taps);
-        /* Each axis is checked, so that no product overflows. */
-        if (terms > INT32_MAX / MOST_PRODUCT / most(taps, 1)) return 0;
-        terms *= taps * (taps > 1 ? 2 : 1);
-    }
-    return most_taps > 1 && !k->bias && terms <= INT32_MAX / MOST_PRODUCT;
-}
-
 int wino_supports(const struct kernel *k) {
-    const int is_integer = k->problem.element == I16X2;
-    if ((!is_integer && accumulator_of((enum element)k->problem.element) != ACC_F32) ||
-        k->problem.folded > 1 || k->problem.channels_in == 0 || k->problem.channels_out == 0 ||
-        (is_integer && !sums_fit(k)))
+    const enum accumulator accumulator = accumulator_of((enum element)k->problem.element);
+    if ((accumulator != ACC_F32 && accumulator != ACC_SHORTS) || k->problem.folded > 1 ||
+        k->problem.channels_in == 0 || k->problem.channels_out == 0)
+        return 0;
+    /* Integers have no bias, which is part of the results, and are not copied without transforms. */
+    if (accumulator == ACC_SHORTS &&
+        (k->bias || (wino_taps(&k->packing, 0) < 2 && wino_taps(&k->packing, 1) < 2 &&
+                     wino_taps(&k->packing, 2) < 2)))
         return 0;
     for (int a = 0; a < AXES; a++) {
         const struct subs *p = &k->packing.subs[a];

@@ -337,19 +337,41 @@ static int choice_cycles(const struct kernel *k, const struct run *run,
     return failed < 0 ? -1 : 0;
 }
 
+/* F(m, r) for an axis with this number of taps, and another one that saves more products; those of
+ * F(4, 3) are integers. */
+enum { USUAL, LARGER, LARGEST, FORMS };
+static int size_of(int64_t taps, int form, enum wino_size *size) {
+    if (taps < 2) return form == USUAL;
+    *size = form == LARGEST  ? F_4_3
+            : form == LARGER ? F_3_2
+                             : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
+    if (form == LARGEST) return taps > 2 && taps != 4;
+    return form == USUAL || (taps != 3 && taps <= 2 * MOST_AXIS_PARTS);
+}
+
+/* Axes of F(4, 3) whose data at the points have 16 bits: at most 255 * 10 * 10 * 2. */
+#define MOST_LARGEST 2
+
+/* Whether integers of a form are exact: data, weights and results have their bits. */
+static int is_exact(const struct wino_choice *choice, int takes) {
+    int largest = 0;
+    for (int a = 0; a < AXES; a++) largest += choice->size[a] == F_4_3;
+    return largest <= MOST_LARGEST && wino_divisor_of(choice->size).shift < takes;
+}
+
 /* Change a choice, one axis after the other, as long as it improves: axes are nearly independent,
  * and the last one, whose lines are interleaved, matters most.  Returns -1 when out of memory. */
-static int improve(const struct kernel *k, const struct run *run, struct wino_choice *choice,
-                   double *cycles) {
+static int improve(const struct kernel *k, const struct run *run, int takes,
+                   struct wino_choice *choice, double *cycles) {
     if (choice_cycles(k, run, choice, cycles)) return -1;
-    enum { WAYS = 4 };
+    const int is_integer = problem_has_codes(&k->problem);
+    const int WAYS = 2 * (is_integer ? FORMS : LARGEST);
     double now;
     for (int tried = 0, at = 0; tried < WAYS * AXES; tried++, at = (at + 1) % (WAYS * AXES)) {
         struct wino_choice other = *choice;
-        const int a = AXES - 1 - at / WAYS, merged = at & 1, larger = at >> 1 & 1;
-        const int64_t taps = wino_taps(&k->packing, a);
-        if (larger && (taps < 2 || taps == 3 || taps > 2 * MOST_AXIS_PARTS)) continue;
-        if (taps > 1) other.size[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
+        const int a = AXES - 1 - at / WAYS, merged = at & 1, form = at % WAYS >> 1;
+        if (!size_of(wino_taps(&k->packing, a), form, &other.size[a])) continue;
+        if (is_integer && !is_exact(&other, takes)) continue;
         other.merged[a] = merged;
         if ((k->packing.subs[a].count == 1 && merged) || !memcmp(&other, choice, sizeof other))
             continue;
@@ -381,20 +403,21 @@ void wino_place(const struct kernel *k, const struct run *run, struct wino_choic
     }
 }
 
-int wino_choose(const struct kernel *k, const struct run *run, struct wino_choice *choice,
-                double *cycles) {
+int wino_choose(const struct kernel *k, const struct run *run, int takes,
+                struct wino_choice *choice, double *cycles) {
     memset(choice, 0, sizeof *choice); /* it is compared byte by byte */
     choice->threads = 1;
     wino_place(k, run, choice);
     for (int a = 0; a < AXES; a++) {
         const int64_t taps = wino_taps(&k->packing, a);
         const int64_t stride = k->packing.subs[a].count;
-        choice->size[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
+        size_of(taps, USUAL, &choice->size[a]);
         choice->merged[a] = stride > 1;
         if (run->output[a] < stride) return 1;
     }
     if (run->batch < 1) return 1;
-    if (improve(k, run, choice, cycles)) return OUT_OF_MEMORY;
+    if (problem_has_codes(&k->problem) && !is_exact(choice, takes)) return 1;
+    if (improve(k, run, takes, choice, cycles)) return OUT_OF_MEMORY;
     return *cycles == HUGE_VAL;
 }
 

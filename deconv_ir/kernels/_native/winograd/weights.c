@@ -99,11 +99,40 @@ static int is_even(const float *sums, int64_t taps, int64_t outs) {
     return 1;
 }
 
+#define MOST_DATA 255 /* of a code */
+
+/* The bits by which the sums of any codes can be shifted, plus one; 0: they have more than 32. */
+static int room_of_sums(const struct kernel *k) {
+    const struct packing *d = &k->packing;
+    const int64_t ins = k->problem.channels_in, outs = k->problem.channels_out;
+    const int64_t subs = d->subs[0].count * d->subs[1].count * d->subs[2].count;
+    int64_t largest = 0;
+    for (int64_t group = 0; group < k->problem.groups; group++)
+        for (int64_t sub = 0; sub < subs; sub++) {
+            const int16_t *pair = (const int16_t *)k->packed +
+                                  2 * (group * d->group_size + d->sub_start[sub]);
+            const int64_t terms = (d->sub_start[sub + 1] - d->sub_start[sub]) / outs;
+            for (int64_t block = 0; block < d->blocks; block++) {
+                int64_t above[MAX_ROWS] = {0}, below[MAX_ROWS] = {0};
+                for (int64_t i = 0; i < terms; i++)
+                    for (int row = 0; row < packing_rows(d, block); row++, pair += 2) {
+                        above[row] += (pair[0] > 0 ? pair[0] : 0) + (pair[1] > 0 ? pair[1] : 0);
+                        below[row] -= (pair[0] < 0 ? pair[0] : 0) + (pair[1] < 0 ? pair[1] : 0);
+                    }
+                for (int row = 0; row < MAX_ROWS; row++)
+                    largest = most(largest, most(above[row], below[row]));
+            }
+        }
+    int room = 0;
+    while (room < 31 && largest <= (INT32_MAX >> room) / MOST_DATA) room++;
+    return ins > 0 ? room : 0;
+}
+
 int wino_takes_weights(const struct kernel *k) {
     const struct packing *d = &k->packing;
     const int64_t ins = k->problem.channels_in, outs = k->problem.channels_out;
     const int64_t subs = d->subs[0].count * d->subs[1].count * d->subs[2].count;
-    if (problem_has_codes(&k->problem)) return 1;
+    if (problem_has_codes(&k->problem)) return room_of_sums(k);
     float *largest = malloc((size_t)(ins + d->group_size / ins) * sizeof *largest);
     if (!largest) return OUT_OF_MEMORY;
     int takes = 1;

@@ -19,7 +19,7 @@
 #define MOST_PARTS (MOST_AXIS_PARTS * MOST_AXIS_PARTS * MOST_AXIS_PARTS)
 #define MOST_DILATION 16       /* positions between taps */
 #define MOST_LANES 16        /* of a vector of f32 */
-#define MOST_INTERLEAVED 1024 /* lines that form a row of the output */
+#define MOST_INTERLEAVED 1364 /* lines that form a row of the output */
 #define NARROWEST_PANEL 16   /* fewest positions of a micro-kernel */
 
 /* A level is a magnitude of the data, scaled by the weights of its channel: see docs/numerics.md.
@@ -159,7 +159,7 @@ static inline const struct transforms *wino_transforms(const struct kernel *k) {
 }
 /* Most taps of a sub-convolution of the direct packing. */
 int64_t wino_taps(const struct packing *direct, int axis);
-/* Whether Winograd can compute a layer: of integers, exactly. */
+/* Whether Winograd can compute a layer, if it takes the weights. */
 int wino_supports(const struct kernel *k);
 /* The first window of a tile along an axis; for the tile after the last, the end of all windows. */
 static inline int64_t wino_tile_begin(const struct wino_plan *plan, const struct wino_tiling *t,
@@ -180,10 +180,10 @@ double wino_cycles(const struct kernel *k, const struct run *run, const void *pl
  * second axis; tiles at the edges have fewer. */
 int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling *tiling,
                           int64_t height);
-/* Choose the form of the weights for a run, and predict its `cycles`.  Returns 1 if Winograd cannot
- * compute it, OUT_OF_MEMORY, or 0. */
-int wino_choose(const struct kernel *k, const struct run *run, struct wino_choice *choice,
-                double *cycles);
+/* Choose the form of the weights for a run, and predict its `cycles`; `takes` is that of wino_takes_weights().
+ * Returns 1 if Winograd cannot compute it, OUT_OF_MEMORY, or 0. */
+int wino_choose(const struct kernel *k, const struct run *run, int takes,
+                struct wino_choice *choice, double *cycles);
 /* Adapt a choice to the pads of a run. */
 void wino_place(const struct kernel *k, const struct run *run, struct wino_choice *choice);
 /* Arrange the chunks of a choice for the threads of a run.  Returns OUT_OF_MEMORY, or 0. */
@@ -200,7 +200,8 @@ int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
 void wino_packing_free(struct wino_packing *packing);
 /* Bytes of the weights of a packing that are kept, filled or not. */
 int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *packing);
-/* Whether weights are finite, small enough and even enough to be transformed; or OUT_OF_MEMORY. */
+/* Whether weights are finite, small enough and even enough to be transformed; or OUT_OF_MEMORY.  Of integers, 1 more
+ * than the bits by which any of their sums can be shifted. */
 int wino_takes_weights(const struct kernel *k);
 /* Compute the scale of each input channel in levels.  Returns nonzero when out of memory. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *packing);
