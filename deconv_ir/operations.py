@@ -27,7 +27,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.quantization import LayerQuantization, Levels
+from deconv_ir.ir.quantization import LayerQuantization, Levels, WeightLevels
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, AlgorithmChoice, ScratchpadBudget, Whole
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import (
@@ -74,5 +74,5 @@ __all__ += ["integer", "integers", "number", "numbers", "shape", "text"]
 # Inference and execution
 __all__ += ["AlgorithmCandidate", "AlgorithmChoice", "Body", "ConstantSource", "Context"]
 __all__ += ["Epilogue", "Expression", "Joint", "Kernel", "LayerPlan", "LayerQuantization", "Levels"]
-__all__ += ["Codes", "LayerTile", "LazyTensor", "Statistic"]
+__all__ += ["Codes", "LayerTile", "LazyTensor", "Statistic", "WeightLevels"]
 __all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "Slices", "TensorInfo", "Whole"]

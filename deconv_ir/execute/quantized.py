@@ -10,7 +10,7 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Rounding
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Infos
-from deconv_ir.ir.quantization import LayerQuantization, Levels
+from deconv_ir.ir.quantization import LayerQuantization, Levels, WeightLevels
 from deconv_ir.ir.shapes import static
 
 KEEP_LEVELS = {
@@ -80,15 +80,15 @@ class QuantizedLayers:
         if data is None or filter_ is None or filter_[0] not in self._constant:
             return None
         levels = self._levels.get(data[0])
-        scales = None if levels is None else self._scales_of(filter_)
-        if levels is None or scales is None:
+        weights = None if levels is None else self._weight_levels(filter_)
+        if levels is None or weights is None:
             return None
         source = data
         if data[0] in self.quantizers:
             levels, before = self.quantizers[data[0]], self._sources[data[0]][0]
             assert before is not None, "it has data"
             source = before
-        return QuantizedLayer(LayerQuantization(levels, scales), source)
+        return QuantizedLayer(LayerQuantization(levels, weights), source)
 
     def why_f32(self, index: int) -> str | None:
         """Return why the data or the weights of a layer are not what `find` wants.
@@ -111,7 +111,7 @@ class QuantizedLayers:
             return self._why_not_quantized(data[0], filter_)
         if filter_ is None or filter_[0] not in self._constant:
             return "both inputs are computed: the weights are not constant"
-        if self._scales_of(filter_) is None and self._before_moves(filter_)[0] is not None:
+        if self._weight_levels(filter_) is None and self._before_moves(filter_)[0] is not None:
             return "the weights have several scales for an output channel"
         return "the weights are not quantised: neither FakeQuantize nor integers with a scale"
 
@@ -136,7 +136,9 @@ class QuantizedLayers:
             if kind == "Concat":
                 return "the data come from a Concat of tensors on different levels"
             return f"the data come from {kind}, whose results are not on the levels of its data"
-        if filter_ is None or filter_[0] not in self._constant or self._scales_of(filter_) is None:
+        if filter_ is None or filter_[0] not in self._constant:
+            return None
+        if self._weight_levels(filter_) is None:
             return None
         return f"the data are not quantised: they come from {kind}"
 
@@ -206,65 +208,122 @@ class QuantizedLayers:
         element_type = self._infos[source[0]][source[1]].element_type
         return element_type is not None and element_type.name == "f32"
 
-    def _scales_of(self, source: Source) -> Array | None:
-        """Return numbers, broadcast to a constant, of which its elements are multiples."""
-        scales, moved = self._before_moves(source)
-        for after in reversed(moved):
-            turns = self._graph.layers[after[0]].type == "Transpose"
-            scales = (self._turned if turns else self._reshaped)(scales, after)
-        return scales
+    def _weight_levels(self, source: Source) -> WeightLevels | None:
+        """Return the levels of a constant, broadcast to it."""
+        levels, moved = self._before_moves(source)
+        if levels is None:
+            return None
+        arrays: list[Array] = []
+        for array in levels[:2]:
+            now: Array | None = array
+            for after in reversed(moved):
+                kind = self._graph.layers[after[0]].type
+                if kind != "Convert":
+                    now = (self._turned if kind == "Transpose" else self._reshaped)(now, after)
+            if now is None:
+                return None
+            arrays.append(now)
+        return levels._replace(scales=arrays[0], zero_points=arrays[1])
 
-    def _before_moves(self, source: Source) -> tuple[Array | None, list[Source]]:
-        """Return the scales of the constant whose elements are moved, and the moves, last first."""
+    def _before_moves(self, source: Source) -> tuple[WeightLevels | None, list[Source]]:
+        """Return the levels of the constant whose elements are moved, and the moves, last first."""
         moved: list[Source] = []
-        while self._graph.layers[source[0]].type in ("Reshape", "Transpose"):
+        while self._moves(source):
             moved.append(source)
             before = self._sources[source[0]][0]
             assert before is not None, "it has data"
             source = before
-        return self._scales_before(source), moved
+        return self._levels_before(source), moved
 
-    def _scales_before(self, source: Source) -> Array | None:
-        """Return the scales of a Multiply or FakeQuantize; 1 for integers without one."""
+    def _moves(self, source: Source) -> bool:
+        """Whether a layer moves its elements, or widens them."""
+        return self._graph.layers[source[0]].type in ("Reshape", "Transpose") or self._widens(
+            source
+        )
+
+    def _widens(self, source: Source) -> bool:
+        """Whether a layer converts real numbers to f32."""
+        if self._graph.layers[source[0]].type != "Convert" or not self._is_f32(source):
+            return False
+        before = self._sources[source[0]][0]
+        return before is not None and not self._is_integer(before)
+
+    def _levels_before(self, source: Source) -> WeightLevels | None:
+        """Return the levels of a FakeQuantize, or of integers less zero points, with a scale."""
         import numpy as np
 
         layer, rows = self._graph.layers[source[0]], self._sources[source[0]]
         operation: Any = layer.operation
         if operation.is_product:
             for codes, scale in (rows, rows[::-1]):
-                if codes is not None and scale is not None and self._is_integral(codes):
-                    return self._aligned(self._peek(scale), source)
-        if self._is_integral(source):
-            return self._aligned(np.ones(()), source)
+                if codes is not None and scale is not None:
+                    found = self._integers(codes)
+                    if found is not None:
+                        rounded = found.rounded and self._is_f32(source)
+                        scaled = found._replace(scales=self._peek(scale), rounded=rounded)
+                        return self._aligned(scaled, source)
+        found = self._integers(source)
+        if found is not None:
+            return self._aligned(found, source)
         is_quantizer = layer.type == "FakeQuantize" and not operation.realigns
-        if is_quantizer and operation.levels <= _MOST_LEVELS:
-            low, high = (self._peek(s).astype(float) for s in rows[3:] if s is not None)
-            return self._aligned((high - low) / (operation.levels - 1), source)
-        return None
+        if not is_quantizer or operation.levels > _MOST_LEVELS:
+            return None
+        low, high = (self._peek(s).astype(float) for s in rows[3:] if s is not None)
+        # Infinite and other useless ends are found later.
+        with np.errstate(all="ignore"):
+            steps = high - low
+            zero_points = np.where(steps == 0, 0, -low * (operation.levels - 1) / steps)
+            scales = steps / (operation.levels - 1)
+        levels = WeightLevels(scales, zero_points, 0, rounded=self._is_f32(source))
+        return self._aligned(levels, source)
 
-    def _is_integral(self, source: Source) -> bool:
-        """Whether a constant was converted from integers, and zero points subtracted from it."""
-        if self._graph.layers[source[0]].type != "Subtract":
-            return self._is_converted(source)
-        codes, zero_points = self._sources[source[0]]
-        if codes is None or zero_points is None or not self._is_converted(codes):
-            return False
-        return bool((self._peek(zero_points) % 1 == 0).all())
+    def _integers(self, source: Source) -> WeightLevels | None:
+        """Return the levels of constants that were converted from integers, less zero points."""
+        import numpy as np
 
-    def _is_converted(self, source: Source) -> bool:
-        """Whether a constant was converted from integers."""
-        layer, rows = self._graph.layers[source[0]], self._sources[source[0]]
-        if layer.type != "Convert" or rows[0] is None:
-            return False
-        element_type = self._infos[rows[0][0]][rows[0][1]].element_type
+        zero_points: Array = np.zeros(())
+        codes, rounded = self._before_widening(source), True
+        if codes is not None and self._graph.layers[codes[0]].type == "Subtract":
+            of_difference = codes
+            codes, other = self._sources[codes[0]]
+            if codes is None or other is None:
+                return None
+            zero_points = self._peek(other).astype(float)
+            # Differences of integers up to 255 are exact in f16 and bf16.
+            whole = (zero_points % 1 == 0) & (abs(zero_points) < 128)
+            rounded = self._is_f32(of_difference) or bool(whole.all())
+            codes = self._before_widening(codes)
+        if codes is None or self._graph.layers[codes[0]].type != "Convert":
+            return None
+        before = self._sources[codes[0]][0]
+        if before is None or not self._is_integer(before):
+            return None
+        element_type = self._infos[before[0]][before[1]].element_type
+        assert element_type is not None, "it is integral"
+        lowest = -128 if element_type.name.startswith("i") else 0
+        return WeightLevels(np.ones(()), zero_points, lowest, rounded)
+
+    def _before_widening(self, source: Source | None) -> Source | None:
+        """Return a tensor before it is converted to f32."""
+        while source is not None and self._widens(source):
+            source = self._sources[source[0]][0]
+        return source
+
+    def _is_integer(self, source: Source) -> bool:
+        element_type = self._infos[source[0]][source[1]].element_type
         return element_type is not None and element_type.is_integer
 
-    def _aligned(self, scales: Array, source: Source) -> Array | None:
-        """Return scales with the rank of a constant."""
+    def _aligned(self, levels: WeightLevels, source: Source) -> WeightLevels | None:
+        """Return levels with the rank of a constant."""
+        import numpy as np
+
         rank = len(static(self._infos[source[0]][source[1]].shape))
-        if scales.ndim > rank:
+        arrays = np.broadcast_arrays(*(one.astype(float) for one in levels[:2]))
+        if arrays[0].ndim > rank:
             return None
-        return scales.astype(float).reshape((1,) * (rank - scales.ndim) + scales.shape)
+        shape = (1,) * (rank - arrays[0].ndim) + arrays[0].shape
+        scales, zero_points = (one.reshape(shape) for one in arrays)
+        return levels._replace(scales=scales, zero_points=zero_points)
 
     def _turned(self, scales: Array | None, source: Source) -> Array | None:
         """Return scales for a constant whose axes were permuted."""
@@ -276,9 +335,11 @@ class QuantizedLayers:
 
     def _reshaped(self, scales: Array | None, source: Source) -> Array | None:
         """Return scales of the first axis for a constant in which that became several."""
-        if scales is None or scales.size == 1:
-            return self._aligned(scales.reshape(()), source) if scales is not None else None
+        if scales is None:
+            return None
         shape = static(self._infos[source[0]][source[1]].shape)
+        if scales.size == 1:
+            return scales.reshape((1,) * len(shape))
         for count in range(1, len(shape) + 1):
             if scales.size == scales.shape[0] == math.prod(shape[:count]):
                 return scales.reshape(shape[:count] + (1,) * (len(shape) - count))

@@ -78,6 +78,32 @@ class Levels(NamedTuple):
         return self._replace(low=self.output_low, high=self.output_high)
 
 
+class WeightLevels(NamedTuple):
+    """The levels of weights: ``scales * (code - zero_points)``, but for rounding.
+
+    Attributes
+    ----------
+    scales, zero_points : ndarray
+        f64, broadcast to the weights.  Zero points need not be integers.
+    lowest : int
+        Codes are integers from this to ``lowest + 255``.
+    rounded : bool
+        Whether weights are rounded to f32; if not, they are on the levels, or have none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import WeightLevels
+    >>> WeightLevels(np.array(0.5), np.array(128.0), lowest=0).zero_points  # of u8
+    array(128.)
+    """
+
+    scales: Array
+    zero_points: Array
+    lowest: int = -128
+    rounded: bool = True
+
+
 class LayerQuantization(NamedTuple):
     """A layer whose data and filter are quantised.
 
@@ -85,24 +111,24 @@ class LayerQuantization(NamedTuple):
     ----------
     levels : Levels
         Of the data.
-    scales : ndarray
-        f64, broadcast to the filter: its elements are multiples of these, but for rounding.
+    weights : WeightLevels
+        Of the filter.
 
     Examples
     --------
     >>> import numpy as np
     >>> from deconv_ir.operations import Context, ConvolutionBackpropData, Epilogue
-    >>> from deconv_ir.operations import LayerQuantization, Levels
+    >>> from deconv_ir.operations import LayerQuantization, Levels, WeightLevels
     >>> levels = Levels(256, (0.0,), (255.0,), (0.0,), (255.0,))
     >>> up = ConvolutionBackpropData(
     ...     strides=(1,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
     ... )
     >>> filter = np.array([[[0.5]]], np.float32)  # one code of scale 0.5
-    >>> found = LayerQuantization(levels, np.array([[[0.5]]]))
+    >>> found = LayerQuantization(levels, WeightLevels(np.array([[[0.5]]]), np.zeros((1, 1, 1))))
     >>> kernel = up.prepare_quantized([None, filter], found, Epilogue(None), Context())
     >>> kernel([np.array([[[1.4, 300.0]]], np.float32), None])[0].tolist()
     [[[0.5, 127.5]]]
     """
 
     levels: Levels
-    scales: Array
+    weights: WeightLevels

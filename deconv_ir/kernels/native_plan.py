@@ -200,7 +200,7 @@ class CompiledPlan(ConvolutionPlan):
         data = _in_whole_elements(data) if copied is None else copied
         if addend is not None and not (addend.flags.c_contiguous and addend.flags.aligned):
             addend = addend.copy()
-        arrays = plain(data), plain(out), addend, None
+        arrays = plain(data), plain(out), addend, None, None
         # Describing the tiling takes longer than a small layer, and most budgets need not be
         # raised.
         return self._call_c(*arrays, self._fields) or (
@@ -235,7 +235,7 @@ class CompiledPlan(ConvolutionPlan):
         copied = kernel.is_depthwise or _in_whole_elements(data) is not data
         if not is_direct or (copied and not data.flags.c_contiguous):
             return None
-        arguments = (plain(data), plain(out), addend, None, self._chosen.fields)
+        arguments = (plain(data), plain(out), addend, None, None, self._chosen.fields)
         run = kernel.layer.run
 
         def call() -> None:
@@ -256,15 +256,25 @@ class CompiledPlan(ConvolutionPlan):
             flags = data.flags
             if not (flags.c_contiguous and flags.aligned):
                 return False
-            return bool(run(data, out, None, None, fields))
+            return bool(run(data, out, None, None, None, fields))
 
         return compute
 
     def compute_codes(
-        self, dequantizer: Any, codes: Array, out: Array, addend: Array | None
+        self,
+        dequantizer: Any,
+        codes: Array,
+        out: Array,
+        addend: Array | None,
+        windows: Array | None = None,
     ) -> None:
-        """Sum contiguous codes; `dequantizer` makes results of the sums, which `out` gets."""
-        done = self._call_c(plain(codes), plain(out), addend, dequantizer, self._chosen.fields)
+        """Sum contiguous codes; `dequantizer` makes results of the sums, which `out` gets.
+
+        It needs the sums of the data alone if the weights have a zero point: `windows`.
+        """
+        done = self._call_c(
+            plain(codes), plain(out), addend, dequantizer, windows, self._chosen.fields
+        )
         assert done, "a tile fits the scratchpad"
 
     def _fields_for(self, budget: ScratchpadBudget, threads: int | None = None) -> bytes:

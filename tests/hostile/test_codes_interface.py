@@ -31,13 +31,14 @@ def quantize(**changes: Any) -> None:
 def dequantize(**changes: Any) -> None:
     """Sum codes of a 1 x 1 convolution from 4 to 5 channels, and make codes of the sums."""
     made: dict[str, Any] = {
-        "of_channels": np.ones((5, 4)),
+        "of_channels": np.ones((5, 6)),
         "offsets": np.zeros((5, 2, 4)),
         "classes": np.array([0, 1, 0], np.int32),
         "ranges": RANGES,
     }
     figures = {"begin": 1, "chunk": 1, "end": 2, "highest": 255, "positions": 12, "columns": 4}
-    figures |= {"adds": 0, "isa": isa_number(), "greatest_sum": 1 << 20}
+    figures |= {"adds": 0, "isa": isa_number(), "window_planes": 0, "greatest_sum": 1 << 20}
+    windows = changes.get("windows")
     given: dict[str, Any] = {
         "data": np.zeros((1, 1, 1, 3, 4), U32),
         "out": np.zeros((1, 2, 12), U32),
@@ -63,7 +64,7 @@ def dequantize(**changes: Any) -> None:
     rows = layer["groups"] * layer["channels_out"]
     terms = rows * layer["channels_in"] * math.prod(layer["kernel"])
     kernel.fill(np.full(terms, changes.get("weight", 0), U32), 0, False, 1)
-    assert kernel.run(*given.values(), dequantizer, interface.run_fields(**run))
+    assert kernel.run(*given.values(), dequantizer, windows, interface.run_fields(**run))
 
 
 def combine_codes(**changes: Any) -> None:
@@ -104,8 +105,8 @@ def multiply_quantized(**changes: Any) -> None:
     given: dict[str, Any] = {
         "a": np.zeros((3, 5), F32),
         "b": np.zeros(2 * 32, F32),
-        "numbers": np.ones((2, 32)),
-        "bases": np.zeros(32, np.int32),
+        "numbers": np.ones((3, 32)),
+        "bases": np.zeros((2, 32), np.int32),
         "out": np.zeros((3, 20), F32),
     }
     figures = {"isa": isa_number(), "data_low": 0.0, "data_high": 1.0, "highest": 255}
@@ -170,11 +171,16 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
     )),
     (dequantize, {"classes": np.zeros(3, np.int64)}),
     (dequantize, {"classes": None}),
-    *((dequantize, {"of_channels": np.ones(shape)}) for shape in ((4, 4), (5, 3), (0, 4))),
-    (dequantize, {"of_channels": np.ones((5, 4), F32)}),
+    *((dequantize, {"of_channels": np.ones(shape)}) for shape in ((4, 6), (5, 4), (0, 6))),
+    (dequantize, {"of_channels": np.ones((5, 6), F32)}),
     *((dequantize, {"offsets": np.zeros(s)}) for s in ((4, 2, 4), (5, 2, 5), (5, 8), (0, 2, 4))),
     *((dequantize, {"out": np.zeros(shape, U32)}) for shape in ((1, 3, 12), (1, 2, 11))),
     (dequantize, {"data": np.zeros((2, 1, 1, 3, 4), U32)}),
+    *((dequantize, {"window_planes": n}) for n in (-1, 2, 5, 10, 2**40)),
+    *((dequantize, {"window_planes": 1, "windows": windows})
+      for windows in (None, np.zeros(12 + 15, U32), np.zeros(0, U32))),
+    (dequantize, {"windows": np.zeros(12 + 16, U32)}),
+    (dequantize, {"window_planes": 5, "windows": np.zeros(5 * 12 + 15, U32)}),
     # Sums that become codes at once take no addend.
     (dequantize, {"addend": np.zeros((1, 5, 12), F32)}),
     (dequantize, {"adds": 1, "addend": np.zeros((1, 5, 11), F32)}),
@@ -206,10 +212,10 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
         np.zeros((3, 65794), F32),
     )),
     (multiply_quantized, {"b": np.zeros(2 * 32 - 1, F32)}),
-    (multiply_quantized, {"numbers": np.ones((2, 32), F32)}),
-    (multiply_quantized, {"numbers": np.ones((2, 16)), "bases": np.zeros(16, np.int32)}),
-    (multiply_quantized, {"numbers": np.ones((1, 32))}),
-    (multiply_quantized, {"bases": np.zeros(31, np.int32)}),
+    (multiply_quantized, {"numbers": np.ones((3, 32), F32)}),
+    (multiply_quantized, {"numbers": np.ones((3, 16)), "bases": np.zeros((2, 16), np.int32)}),
+    (multiply_quantized, {"numbers": np.ones((2, 32))}),
+    (multiply_quantized, {"bases": np.zeros(63, np.int32)}),
     (multiply_quantized, {"out": np.zeros((3, 20), F64)}),
     (multiply_quantized, {"out": np.zeros((3, 40), F32)}),
     *((multiply_pairs, {"isa": n}) for n in (-1, 1, 99)),  # no AVX2 has the instruction
@@ -238,6 +244,11 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
 )
 def test_arrays_that_fit_are_computed(call: Any) -> None:
     call()
+
+
+def test_windows_that_fit_are_added() -> None:
+    dequantize(window_planes=1, windows=np.zeros(12 + 16, U32))
+    dequantize(window_planes=5, windows=np.zeros(5 * 12 + 16, U32))
 
 
 def test_one_position_is_combined_with_all() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 
-OBJECTS = ("data", "out", "addend", "dequantizer")
+OBJECTS = ("data", "out", "addend", "dequantizer", "windows")
 
 
 class Packed:
@@ -49,6 +49,7 @@ class Packed:
             "out": np.zeros((2, 4, 1, 9, 8), np.float32),
             "addend": None,
             "dequantizer": None,
+            "windows": None,
             "pads_begin": (0, 1, 2),
             "output": (1, 9, 8),
             "threads": 2,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.ir.lazy_tensor import LazyTensor
-from deconv_ir.ir.quantization import Levels
+from deconv_ir.ir.quantization import Levels, WeightLevels
 from deconv_ir.ir.scratchpad import UNLIMITED
 from deconv_ir.kernels import pack_filter
 from deconv_ir.kernels.activation import Activation, ActivationType
@@ -81,6 +81,7 @@ def made(
     adds: bool = False,
     activation: Activation | None = None,
     bias_scale: float = 1,
+    zero_points: str = "",
     scratch_bytes: int = 1 << 26,
 ) -> tuple[Any, ...]:
     """Draw a kernel, its data, and the result by definition, without activation."""
@@ -97,6 +98,13 @@ def made(
     codes = rng.integers(-128, 128, (*sides, *problem.kernel)).astype(np.int8)
     scales = rng.uniform(0.001, 0.1, outputs)
     bias = bias_scale * rng.standard_normal(outputs)
+    deltas = {
+        "": lambda: np.zeros(outputs),
+        "whole": lambda: rng.integers(-128, 129, outputs).astype(float),
+        "between": lambda: rng.uniform(-128, 128, outputs),
+        "beside": lambda: rng.uniform(-1e-5, 1e-5, outputs),
+        "far": lambda: rng.uniform(-1e7, 1e7, outputs),
+    }[zero_points]()
     kernel = QuantizedKernel(
         problem,
         codes,
@@ -104,6 +112,7 @@ def made(
         levels,
         bias.astype(np.float32),
         activation or Activation(ActivationType.RELU),
+        deltas=deltas,
         adds=adds,
         scratch_bytes=scratch_bytes,
     )
@@ -115,13 +124,17 @@ def made(
         (np.clip(x.astype(float), low, high) - low) / (high - low) * (levels.number - 1)
     )
     values = level * ((high - low) / (levels.number - 1)) + low
-    by_output = scales.reshape(problem.groups, 1, -1)
     shape = (problem.groups, problem.channels_in, problem.channels_out)
     if problem.forward:
-        weights = codes * scales[(..., None, *ones)]
+        own = [one[(..., None, *ones)] for one in (scales, deltas)]
     else:
-        each = np.broadcast_to(by_output, shape).reshape(-1, problem.channels_out)
-        weights = codes * each[(..., *ones)]
+        own = [
+            np.broadcast_to(one.reshape(problem.groups, 1, -1), shape).reshape(
+                -1, problem.channels_out, *(1 for _ in ones)
+            )
+            for one in (scales, deltas)
+        ]
+    weights = (codes + own[1]) * own[0]
     expected = definition(problem, values, weights, pads, output)
     expected += bias.astype(np.float32)[(..., *ones)]
     return kernel, x, pads, output, expected
@@ -148,6 +161,54 @@ def test_sums_are_exact_on_every_instruction_set(
         assert instruction_set() == isa
     kernel, x, pads, output, expected = made(seed)
     require_one_rounding(kernel.plan(x.shape, pads, output).run([x])[0], np.maximum(expected, 0))
+
+
+ZERO_POINTS = ["whole", "between", "beside", "far"]
+
+
+@pytest.mark.parametrize("machine", ["", "zen3", "skylake-x", "small"])
+@pytest.mark.parametrize("zero_points", ZERO_POINTS)
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_zero_points_of_weights_are_exact(
+    monkeypatch: pytest.MonkeyPatch, machine: str, zero_points: str, seed: int, algorithm: str
+) -> None:
+    """Codes to which a number is added that no 8 bits hold, with a bias or another tensor."""
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+    if algorithm:
+        monkeypatch.setenv("DECONV_IR_KERNEL", algorithm)
+    kernel, x, pads, output, expected = made(seed, zero_points=zero_points, adds=seed % 4 == 3)
+    addend = np.random.default_rng(seed).standard_normal(expected.shape).astype(np.float32)
+    given = [x, addend] if seed % 4 == 3 else [x]
+    found = kernel.plan(x.shape, pads, output).run(given)[0]
+    require_one_rounding(found, np.maximum(expected + sum(given[1:]), 0))
+
+
+@pytest.mark.skipif(not compiled_module(), reason="codes are for compiled kernels")
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kind", ["none", "leaky", "slopes", "hswish", "tanh"])
+@pytest.mark.parametrize("zero_points", ["", *ZERO_POINTS])
+@pytest.mark.parametrize("seed", range(12))
+def test_codes_are_those_of_the_numbers(
+    monkeypatch: pytest.MonkeyPatch, isa: str, kind: str, zero_points: str, seed: int
+) -> None:
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    channels = made(seed)[0].problem
+    activation = activation_of(kind, channels.groups * channels.channels_out)
+    kernel, x, pads, output, _ = made(seed, zero_points=zero_points, activation=activation)
+    if not kernel.can_write_codes:
+        return
+    plan = kernel.plan(x.shape, pads, output)
+    numbers = plan.run([x])[0]
+    ends = (float(np.quantile(numbers, 0.02)), float(np.quantile(numbers, 0.98)) + 0.01)
+    levels = Levels(256, *((end,) for end in ends * 2))
+    codes = kernel.coded(reads=False, writes=levels).plan(x.shape, pads, output).run([x])[0]
+    low, high = ends
+    within = np.clip(numbers, np.float32(low), np.float32(high)).astype(float)
+    expected = np.rint((within - low) * (255 / (high - low)))
+    bytes_ = np.moveaxis(codes[..., None].view(np.uint8), -1, 2)
+    bytes_ = bytes_.reshape(len(codes), -1, *output)[:, : numbers.shape[1]]
+    assert np.array_equal(bytes_, expected)
 
 
 @pytest.mark.parametrize("forward", [False, True])
@@ -259,12 +320,14 @@ def test_sums_are_exact_if_no_tile_fits_the_scratchpad(seed: int) -> None:
 
 
 @pytest.mark.skipif(not compiled_module(), reason="sums of NumPy are its results")
+@pytest.mark.parametrize("machine", ["", "zen3", "skylake-x"])
 @pytest.mark.parametrize("seed", range(18))
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_sums_alone_are_those_of_integers(
-    monkeypatch: pytest.MonkeyPatch, seed: int, algorithm: str
+    monkeypatch: pytest.MonkeyPatch, machine: str, seed: int, algorithm: str
 ) -> None:
     """Integer layers of oneDNN graphs use sums without a dequantizer."""
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
     if algorithm:
         monkeypatch.setenv("DECONV_IR_KERNEL", algorithm)
         monkeypatch.setenv("DECONV_IR_MACHINE", "zen3" if "avx2" in ISAS else "")
@@ -431,7 +494,9 @@ def test_a_filter_is_packed_part_by_part(seed: int, part_bytes: int) -> None:
     first, read = (
         quantize_filter(
             one,
-            np.broadcast_to(own.astype(float), weights.shape),
+            WeightLevels(
+                np.broadcast_to(own.astype(float), weights.shape), np.zeros(weights.shape)
+            ),
             levels,
             forward=problem.forward,
             strides=problem.strides,
@@ -466,7 +531,7 @@ def test_parts_without_codes_are_found_late() -> None:
         "forward": True, "strides": (1, 1), "dilations": (1, 1), "groups": 1, "bias": None,
         "activation": None, "adds": False, "scratch_bytes": 1 << 26,
     }  # fmt: skip
-    ones = np.ones(weights.shape)
+    ones = WeightLevels(np.ones(weights.shape), np.zeros(weights.shape))
     assert "no 8-bit codes" in str(quantize_filter(lazy, ones, levels, **arguments))
     weights[60] = 1
     assert isinstance(quantize_filter(lazy, ones, levels, **arguments), QuantizedKernel)

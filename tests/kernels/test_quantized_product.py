@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.ir.lazy_tensor import LazyTensor
-from deconv_ir.ir.quantization import Levels
+from deconv_ir.ir.quantization import Levels, WeightLevels
 from deconv_ir.kernels.activation import Activation, ActivationType
 from deconv_ir.kernels.quantized.filter import MOST_TERMS
 from deconv_ir.kernels.quantized.product import QuantizedMatrix, quantize_matrix
@@ -51,6 +51,37 @@ def test_sums_are_exact(isa: str, extents: tuple[int, int, int]) -> None:
     matrix = QuantizedMatrix(weights.astype(np.int8), np.ones(n), CODES)
     found = matrix.multiply(data.astype(np.float32))
     assert np.array_equal(found, (data @ weights).astype(np.float32))
+
+
+@pytest.mark.parametrize("extents", EXTENTS, ids=str)
+@pytest.mark.parametrize("kind", ["whole", "between", "beside"])
+def test_zero_points_of_weights_are_exact(
+    isa: str, extents: tuple[int, int, int], kind: str
+) -> None:
+    m, k, n = extents
+    rng = np.random.default_rng(k)
+    data, weights = rng.integers(0, 255, (m, k)), rng.integers(-128, 128, (k, n))
+    deltas = {
+        "whole": rng.integers(-128, 129, n).astype(float),
+        "between": rng.uniform(-128, 128, n),
+        "beside": rng.uniform(-1e-5, 1e-5, n),
+    }[kind]
+    scales, bias = rng.uniform(0.001, 0.01, n), rng.standard_normal(n).astype(np.float32)
+    matrix = QuantizedMatrix(weights.astype(np.int8), scales, SIGNED, deltas)
+    x = ((data - 127) / 100).astype(np.float32)
+    found = matrix.multiply(x, bias)
+    expected = (data / 254 * (1.27 - -1.27) - 1.27) @ ((weights + deltas) * scales) + bias
+    rounded = expected.astype(np.float32)
+    assert np.abs(found - rounded).max() <= np.spacing(np.abs(rounded).max())
+
+
+@pytest.mark.parametrize("terms", [33000, MOST_TERMS])
+def test_the_greatest_sums_with_zero_points(isa: str, terms: int) -> None:
+    """With weights of nine bits they do not all have 32."""
+    deltas = np.array([127.0, -128.0, 0.5])
+    matrix = QuantizedMatrix(np.full((terms, 3), 127, np.int8), np.ones(3), CODES, deltas)
+    found = matrix.multiply(np.full((2, terms), 255, np.float32))
+    assert np.array_equal(found, np.float32([255.0 * terms * (127 + deltas)] * 2))
 
 
 @pytest.mark.parametrize("code", [-128, 127])
@@ -110,7 +141,7 @@ def test_codes_are_found_in_parts(transposed: bool, lazy: bool) -> None:
     if lazy:
         flat = weights.reshape(-1)
         given = LazyTensor(weights.shape, flat.dtype, lambda i, j: flat[i:j], part_bytes=5000)
-    matrix = quantize_matrix(given, scales, CODES, transposed)
+    matrix = quantize_matrix(given, WeightLevels(scales, np.zeros((1, 1))), CODES, transposed)
     assert isinstance(matrix, QuantizedMatrix)
     x = rng.integers(0, 256, (5, 70)).astype(np.float32)
     expected = (x.astype(float) @ (codes * scales.reshape(1, -1))).astype(np.float32)
@@ -132,6 +163,7 @@ def test_other_weights_are_refused_with_a_reason(
     weights: Any, scales: Any, levels: Levels, reason: str
 ) -> None:
     given = np.broadcast_to(scales, weights.shape) if np.ndim(scales) else np.full((1, 1), scales)
-    found = quantize_matrix(weights.astype(np.float32), given, levels, transposed=False)
+    own = WeightLevels(given, np.zeros((1, 1)))
+    found = quantize_matrix(weights.astype(np.float32), own, levels, transposed=False)
     assert isinstance(found, str)
     assert reason in found

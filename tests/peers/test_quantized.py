@@ -40,6 +40,29 @@ def test_levels_are_those_of_openvino_but_for_one(tmp_path: Path, kind: str, end
     require_at_most_a_level(tmp_path, x, ours, 5.1 / 255)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("low", [-0.31, -1.28, 0.5])
+def test_asymmetric_weights_give_the_levels_of_openvino_but_for_one(
+    tmp_path: Path, kind: str, low: float
+) -> None:
+    net = Network("1,16,14,14")
+    ir = net.ir
+    groups = 4 if kind == "GroupConvolution" else 1
+    raw = RNG.uniform(low, 1.27, (16, 16 // groups, 3, 3)).astype(np.float32)
+    ends = [ir.const(np.float32(end)) for end in (low, 1.27, low, 1.27)]
+    weights = ir.layer("FakeQuantize", [ir.const(raw), *ends], {"levels": "256"})
+    if groups > 1:
+        shape = ir.const(np.array([4, 4, 4, 3, 3]))
+        weights = ir.layer("Reshape", [weights, shape], {"special_zero": "false"})
+    made = ir.layer(kind, [net.quantize(net.x, -1.28, 1.27), weights], PLACES)
+    ir.result(net.quantize(made, -25.6, 25.4))
+    x = RNG.standard_normal((1, 16, 14, 14), dtype=np.float32)
+    (ours,) = net.run(tmp_path, x)
+    require_at_most_a_level(tmp_path, x, ours, 0.2)
+    rows = rows_of(deconv_ir.load(tmp_path / "model.xml"), {"x": x}).values()
+    assert "i8" in {row.precision for row in rows}
+
+
 @pytest.mark.parametrize("ends", [(0.0, 2.55), (-1.28, 1.27)], ids=["unsigned", "signed"])
 @pytest.mark.parametrize("rows", [1, 70])
 def test_products_are_those_of_openvino_but_for_a_level(

@@ -78,9 +78,10 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     EPILOGUE_FIELDS(I, D, V)                                                           \
     I(level2_bytes) I(sure_level2_bytes) I(level3_bytes) D(multiply_adds)
 
-/* Kernel.run(data, out, addend or None, dequantizer or None, fields), Kernel.describe(shape, fields).  The results of
- * codes are [N, channels, positions] in f32, or their codes, [N, ceil(channels / 4), positions]; the addend has the
- * shape of the results in f32. */
+/* Kernel.run(data, out, addend or None, dequantizer or None, windows or None, fields), Kernel.describe(shape, fields).
+ * The results of codes are [N, channels, positions] in f32, or their codes, [N, ceil(channels / 4), positions]; the
+ * addend has the shape of the results in f32.  `windows`, as the dequantizer says, are sums of data in 32 bits, [N,
+ * window_planes, positions], and 16 elements more. */
 #define RUN_FIELDS(I, D, V)                                                            \
     V(pads_begin) V(output) I(threads) I(scratch_bytes) I(thread_bytes) I(winograd)    \
     I(extent) I(crop) V(data_of_whole) V(pads_begin_of_whole) V(output_of_whole)
@@ -142,12 +143,15 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* Dequantizer(of_channels, offsets, classes or None, ranges or None, fields): sums in 32 bits to sums * scale +
  * offsets[channel], or, with a class for each row of `columns` positions, offsets[channel][classes[row]], which are
  * those of the columns up to `begin`, of the next `chunk` ones, which are repeated, and from `end` on.  `of_channels`
- * is [channels, 4]: the scale, the factor of negative results for ACT_LEAKY, an integer to which sums are added before
- * they are multiplied, and the greatest magnitude of the offsets without it.  With ranges, results are codes, as in
- * quantize().  `adds`: whether runs have an addend.  `greatest_sum`: the greatest magnitude of a sum. */
+ * is [channels, 6]: the scale, the factor of negative results for ACT_LEAKY, an integer to which sums are added before
+ * they are multiplied, the greatest magnitude of the offsets without it, and factors of windows: an integer, which is
+ * multiplied with them and added to sums, and a number, of which their multiples are added to the results.  With
+ * ranges, results are codes, as in quantize().  `adds`: whether runs have an addend; `window_planes`: the planes of
+ * windows of an image, each for as many neighbouring channels, or 0.  `greatest_sum`: the greatest magnitude of a sum,
+ * with windows. */
 #define DEQUANTIZER_FIELDS(I, D, V)                                                          \
     I(isa) I(positions) I(columns) I(begin) I(chunk) I(end) EPILOGUE_FIELDS(I, D, V) I(highest) \
-    I(adds) D(greatest_sum)
+    I(adds) I(window_planes) D(greatest_sum)
 
 /* standardize(data, out, scale or None, bias or None, fields): rows of `row` elements; scale and
  * bias change after every `inner` elements */
@@ -182,8 +186,8 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 
 /* multiply_quantized(a, b, numbers, bases, out, fields): [M, K] in f32, whose rows are contiguous and whose codes,
  * from 0 to `highest`, are those of numbers from data_low to data_high, times a packed matrix [ceil(K / 4), N] of codes,
- * each stored as code + 128, those of four terms in one element.  For whole vectors of columns, `numbers` are scales
- * and offsets of f64, and `bases` 128 times the sums of the codes of a column, in 32 bits.  `out` is [M, N] in
+ * each stored as code + 128, those of four terms in one element.  For whole vectors of columns, `numbers` are scales,
+ * offsets and row scales of f64, and `bases` bases and factors of 32 bits: struct column_dequantizer.  `out` is [M, N] in
  * f32; `plain`: without the instruction of has_dots(). */
 #define MULTIPLY_QUANTIZED_FIELDS(I, D, V) \
     I(isa) I(plain) D(data_low) D(data_high) I(highest) EPILOGUE_FIELDS(I, D, V) I(threads)

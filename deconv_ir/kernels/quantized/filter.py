@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
-from deconv_ir.ir.quantization import FOUR
+from deconv_ir.ir.quantization import FOUR, WeightLevels
 from deconv_ir.kernels.problem import Problem, one_by_channel
 
 if TYPE_CHECKING:
@@ -21,10 +21,15 @@ _TERMS_IN_F32 = (1 << 24) // MOST_PRODUCT
 
 SEVERAL_RANGES = "the data have several ranges, and numbers of different ones are added"
 NO_CODES = "the weights have no 8-bit codes with one scale for each output channel"
+NOT_EXACT = (
+    "the weights are scaled in a type of 16 bits, which rounds them to other numbers than codes"
+)
 """Reasons for f32."""
 
-# Distance of a weight from a code, in codes: the ends of ranges and the weights are rounded to f32.
-_ROUNDING = 3e-5
+# Distance of a weight from a code, in codes: up to 256 of them, rounded to f32 twice; or exact.
+_ROUNDING, _EXACT = 1e-4, 1e-9
+# Distance of a zero point from an integer that is a rounding error of f64.
+_SAME = 1e-12
 # Bytes of codes that are found at once: their quotients in f64 stay in the second-level cache.
 _PART_BYTES = 16 << 10
 
@@ -33,21 +38,61 @@ class NoCodesError(Exception):
     """A weight is not a code times the scale of its channel."""
 
 
-def find_codes(problem: Problem, weights: Constant, scales: Array) -> tuple[Constant, Array] | None:
-    """Return the codes of a filter, int8, and the scale of each output channel, f64.
+class CodeScaling(NamedTuple):
+    """How the weights of each output follow from their codes in 8 bits: (code + delta) * scale."""
 
-    Returns None if there are several scales.  `scales` are those of each element.
+    scales: Array
+    deltas: Array
+    rounding: float
+    """Distance of a weight from a code, in codes."""
+
+
+def scalings(weights: WeightLevels, scales: Array, zero_points: Array) -> Iterator[CodeScaling]:
+    """Iterate over the scalings that weights may have, of each output; the best is the first.
+
+    Without deltas, no sum of the data is needed, but some codes may need more than 8 bits.
+    """
+    if not (np.isfinite(scales).all() and np.isfinite(zero_points).all()):
+        return
+    rounding = _ROUNDING if weights.rounded else _EXACT
+    # Weights of scale 0 are 0, the code 0 of any scale.
+    divisors = np.where(scales == 0, 1.0, np.abs(scales))
+    zero_points = np.where(scales < 0, -zero_points, zero_points)
+    zero_points = np.where(scales == 0, 0.0, zero_points)
+    nearest = np.rint(zero_points)
+    is_whole = np.abs(zero_points - nearest) <= _SAME
+    if is_whole.all():
+        yield CodeScaling(divisors, np.zeros_like(divisors), rounding)
+    middles = np.where(scales < 0, -127 - weights.lowest, 128 + weights.lowest)
+    yield CodeScaling(divisors, middles - np.where(is_whole, nearest, zero_points), rounding)
+
+
+def filter_scalings(problem: Problem, weights: WeightLevels) -> Iterator[CodeScaling]:
+    """Iterate over the scalings that a filter may have; there are none if a channel has several."""
+    scales = one_by_channel(problem, weights.scales)
+    zero_points = one_by_channel(problem, weights.zero_points)
+    if scales is not None and zero_points is not None:
+        yield from scalings(weights, scales, zero_points)
+
+
+def matrix_scalings(weights: WeightLevels, axis: int) -> Iterator[CodeScaling]:
+    """Iterate over the scalings that a matrix with outputs along an axis may have."""
+    scales, zero_points = np.broadcast_arrays(weights.scales, weights.zero_points)
+    one, other = scales.take([0], 1 - axis), zero_points.take([0], 1 - axis)
+    if (scales == one).all() and (zero_points == other).all():
+        yield from scalings(weights, one.reshape(-1), other.reshape(-1))
+
+
+def find_codes(problem: Problem, weights: Constant, scaling: CodeScaling) -> Constant:
+    """Return the codes of a filter, int8.
 
     Raises
     ------
     NoCodesError
         If a weight has no code; those of a lazy tensor are found when they are read.
     """
-    of_channels = one_by_channel(problem, scales)
-    if of_channels is None or not np.isfinite(of_channels).all():
-        return None
-    of_channels = _as_divisors(of_channels)
-    by_group = of_channels.reshape(problem.groups, problem.channels_out)
+    of_channels = np.stack(scaling[:2], 1)
+    by_group = of_channels.reshape(problem.groups, problem.channels_out, 2)
     row = weights.size // weights.shape[0]
 
     def codes_of(rows: Array, first: int) -> Array:
@@ -55,33 +100,33 @@ def find_codes(problem: Problem, weights: Constant, scales: Array) -> tuple[Cons
             own = of_channels[first : first + len(rows), None]
         else:
             own = by_group[np.arange(first, first + len(rows)) // problem.channels_in]
-        return _rounded(rows / own[(..., *(None,) * problem.axes)])
+        scales, deltas = np.moveaxis(own, -1, 0)[(..., *(None,) * problem.axes)]
+        return _rounded(rows / scales, deltas, scaling.rounding)
 
     if not isinstance(weights, LazyTensor):
-        return codes_of(weights, 0), of_channels
+        return codes_of(weights, 0)
     source = weights
 
     def read(start: int, stop: int) -> Array:
         rows = source.read(start, stop).reshape(-1, *source.shape[1:])
         return codes_of(rows, start // row).reshape(-1)
 
-    return LazyTensor(source.shape, np.dtype(np.int8), read), of_channels
+    return LazyTensor(source.shape, np.dtype(np.int8), read)
 
 
-def find_matrix_codes(matrix: Constant, scales: Array, axis: int) -> tuple[Array, Array] | None:
-    """Return the codes of a matrix, int8, and the scales of its outputs, f64, along an axis.
+def find_matrix_codes(matrix: Constant, scaling: CodeScaling, axis: int) -> Array:
+    """Return the codes of a matrix, int8, whose outputs are along an axis.
 
     As `find_codes`, but a lazy tensor is read, in parts.
     """
-    first = scales.take([0], 1 - axis)
-    if not (scales == first).all() or not np.isfinite(first).all():
-        return None
-    first = _as_divisors(first)
-    codes, of_rows = np.empty(matrix.shape, np.int8), len(first) > 1
+    codes, of_rows = np.empty(matrix.shape, np.int8), axis == 0 and len(scaling.scales) > 1
+    scales, deltas = (one[:, None] if of_rows else one for one in scaling[:2])
     for begin, rows in _parts(matrix):
-        end = begin + len(rows)
-        codes[begin:end] = _rounded(rows / (first[begin:end] if of_rows else first))
-    return codes, np.array(np.broadcast_to(first.reshape(-1), matrix.shape[axis]), np.float64)
+        own = slice(begin, begin + len(rows)) if of_rows else slice(None)
+        codes[begin : begin + len(rows)] = _rounded(
+            rows / scales[own], deltas[own], scaling.rounding
+        )
+    return codes
 
 
 def _parts(matrix: Constant) -> Iterator[tuple[int, Array]]:
@@ -95,15 +140,12 @@ def _parts(matrix: Constant) -> Iterator[tuple[int, Array]]:
         yield first, matrix[first : first + step]
 
 
-def _as_divisors(scales: Array) -> Array:
-    """Return positive scales: weights of scale 0 are 0, the code 0 of any scale."""
-    return np.where(scales == 0, 1.0, np.abs(scales))
-
-
-def _rounded(quotients: Array) -> Array:
+def _rounded(quotients: Array, deltas: Array, rounding: float) -> Array:
     """Return the codes of weights divided by their scales."""
+    if deltas.any():
+        quotients = quotients - deltas
     rounded = np.rint(quotients)
-    near = (np.abs(quotients - rounded) <= _ROUNDING).all()
+    near = (np.abs(quotients - rounded) <= rounding).all()
     if not near or np.abs(rounded + 0.5).max(initial=0) > 128:
         raise NoCodesError
     return rounded.astype(np.int8)
@@ -114,6 +156,17 @@ def why_too_long(terms: int) -> str | None:
     if terms <= MOST_TERMS:
         return None
     return f"sums of {terms} products of codes, more than {MOST_TERMS}, need more than 32 bits"
+
+
+def whole_deltas(deltas: Array, terms: int) -> Array:
+    """Return the nearest integers, or zeros where sums of weights with them need over 32 bits."""
+    nearest = np.rint(deltas)
+    return np.where(greatest_sum(nearest, terms) <= MOST_SUM, nearest, 0.0)
+
+
+def greatest_sum(deltas: Array, terms: int) -> Array:
+    """Return the greatest magnitude of sums with weights to whose codes integers are added."""
+    return 255.0 * terms * (128 + np.abs(deltas))
 
 
 def element_of_sums(terms: int) -> Any:

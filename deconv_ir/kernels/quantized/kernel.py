@@ -9,24 +9,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
-from deconv_ir.ir.quantization import FOUR, Levels
+from deconv_ir.ir.quantization import FOUR, Levels, WeightLevels
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, preferred_algorithm
 from deconv_ir.kernels.native import CompiledKernel, supports
-from deconv_ir.kernels.plan import ConvolutionPlan, RunShapes
+from deconv_ir.kernels.plan import ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.quantized.codes import quantize
 from deconv_ir.kernels.quantized.filter import (
     NO_CODES,
+    NOT_EXACT,
     SEVERAL_RANGES,
     FilterElements,
     NoCodesError,
     element_of_sums,
+    filter_scalings,
     find_codes,
     groups_to_join,
     join_groups,
     sums_of_taps,
+    whole_deltas,
     why_too_long,
 )
 from deconv_ir.kernels.quantized.plan import PlannedCodes, QuantizedPlan
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
 def quantize_filter(
     weights: Constant,
-    scales: Array,
+    weight_levels: WeightLevels,
     levels: Levels,
     *,
     forward: bool,
@@ -57,8 +60,8 @@ def quantize_filter(
     ----------
     weights : ndarray or LazyTensor
         The filter; layouts and others as in `pack_filter`.
-    scales : ndarray
-        The scale of each of its elements, broadcast.
+    weight_levels : WeightLevels
+        Of its elements, broadcast.
     levels : Levels
         Of the data.
     """
@@ -66,21 +69,23 @@ def quantize_filter(
     reason = _why_unsuited(problem, levels)
     if not weights.size or reason is not None:
         return reason
-    try:
-        found = find_codes(problem, weights, scales)
-        if found is None:
-            return NO_CODES
-        return QuantizedKernel(
-            problem,
-            *found,
-            levels,
-            bias,
-            activation or Activation(),
-            adds=adds,
-            scratch_bytes=scratch_bytes,
-        )
-    except NoCodesError:
-        return NO_CODES
+    reason = NO_CODES
+    for scaling in filter_scalings(problem, weight_levels):
+        try:
+            return QuantizedKernel(
+                problem,
+                find_codes(problem, weights, scaling),
+                scaling.scales,
+                levels,
+                bias,
+                activation or Activation(),
+                deltas=scaling.deltas,
+                adds=adds,
+                scratch_bytes=scratch_bytes,
+            )
+        except NoCodesError:
+            reason = NO_CODES if weight_levels.rounded else NOT_EXACT
+    return reason
 
 
 def pack_integers(
@@ -134,6 +139,8 @@ class QuantizedKernel(PlannedCodes):
         convolution; int8.
     scales : ndarray
         ``[groups * out]``, f64: a weight is its code times the scale of its channel.
+    deltas : ndarray or None
+        ``[groups * out]``, f64: numbers that are added to the codes of a channel.
     levels : Levels
         Of the data.
     bias : ndarray or None
@@ -155,6 +162,7 @@ class QuantizedKernel(PlannedCodes):
         bias: Array | None,
         activation: Activation,
         *,
+        deltas: Array | None = None,
         adds: bool,
         scratch_bytes: int,
     ) -> None:
@@ -173,18 +181,35 @@ class QuantizedKernel(PlannedCodes):
             and supports(problem, np.dtype(np.uint32))
         )
         # The problem of sums: small groups are joined, so that four channels are of one.
-        self.joined = problem
+        joins = groups_to_join(problem) if self.uses_dots else 1
+        self.joined = _joined(problem, joins)
+        self.sums, sums = self._sums_of(problem, codes, joins, preferred_algorithm())
+        self.windows = None
+        self.window_wholes, self.window_scales = np.zeros(channels), np.zeros(channels)
+        if deltas is not None and deltas.any():
+            alone = problem._replace(channels_out=1)
+            sides = (1, problem.channels_in) if problem.forward else (problem.channels_in, 1)
+            ones = np.ones((problem.groups * sides[0], sides[1], *problem.kernel), np.int8)
+            self.windows, _ = self._sums_of(alone, ones, joins, Algorithm.DIRECT)
+            self.window_wholes = whole_deltas(deltas, problem.channels_in * problem.taps)
+            self.window_scales = self.scales * (deltas - self.window_wholes)
+            sums = sums + problem.channels_in * deltas[(..., *(None,) * problem.axes)]
+        # Data at level 0 are `output_low`, not 0: each tap within the data adds its part.
+        self.parts = None
+        if any(levels.output_low):
+            ends = scales * np.repeat(levels.output_low, of_outputs)
+            self.parts = sums * ends[(..., *(None,) * problem.axes)]
+
+    def _sums_of(
+        self, problem: Problem, codes: Constant, joins: int, algorithm: Algorithm
+    ) -> tuple[ConvolutionKernel, Array]:
+        """Return the kernel that sums products with a filter, and the sums of its taps."""
         if self.uses_dots:
-            joins = groups_to_join(problem)
             if joins > 1:
                 codes = join_groups(problem, whole(codes), joins)
-            self.joined = problem = problem._replace(
-                groups=problem.groups // joins,
-                channels_in=problem.channels_in * joins,
-                channels_out=problem.channels_out * joins,
-            )
+            problem = _joined(problem, joins)
             filter_ = FilterElements(problem, codes, extends=not has_dots())
-            self.sums = CompiledKernel(
+            kernel = CompiledKernel(
                 problem._replace(channels_in=filter_.of_group),
                 # Codes in a file can be read again.
                 filter_.elements if isinstance(codes, LazyTensor) else filter_.elements.whole(),
@@ -192,30 +217,23 @@ class QuantizedKernel(PlannedCodes):
                 Activation(),
                 # Budgets bound it: no other kernel could sum codes.
                 scratch_bytes=UNLIMITED.scratch_bytes,
-                algorithm=preferred_algorithm(),
+                algorithm=algorithm,
                 fold=1,
                 dots=True,
             )
-            sums = filter_.sums
-        else:
-            from deconv_ir.kernels.numpy.kernel import NumpyKernel
+            return kernel, filter_.sums
+        from deconv_ir.kernels.numpy.kernel import NumpyKernel
 
-            codes = whole(codes)
-            terms = problem.channels_in * problem.taps
-            self.sums = NumpyKernel(
-                problem,
-                codes.astype(element_of_sums(terms)),
-                None,
-                Activation(),
-                adds=False,
-                scratch_bytes=scratch_bytes,
-            )
-            sums = sums_of_taps(problem, codes)
-        # Data at level 0 are `output_low`, not 0: each tap within the data adds its part.
-        self.parts = None
-        if any(levels.output_low):
-            ends = scales * np.repeat(levels.output_low, of_outputs)
-            self.parts = sums * ends[(..., *(None,) * problem.axes)]
+        codes = whole(codes)
+        element = element_of_sums(problem.channels_in * problem.taps)
+        return NumpyKernel(
+            problem,
+            codes.astype(element),
+            None,
+            Activation(),
+            adds=False,
+            scratch_bytes=self.scratch_bytes,
+        ), sums_of_taps(problem, codes)
 
     @property
     def can_read_codes(self) -> bool:
@@ -247,7 +265,8 @@ class QuantizedKernel(PlannedCodes):
     def packed_bytes(self) -> int:
         parts = 0 if self.parts is None else self.parts.nbytes
         own = int(self.scales.nbytes + self.bias.nbytes)
-        return self.sums.packed_bytes + own + parts
+        windows = 0 if self.windows is None else self.windows.packed_bytes
+        return self.sums.packed_bytes + windows + own + parts
 
     @property
     def adds_in_cache(self) -> bool:
@@ -255,6 +274,8 @@ class QuantizedKernel(PlannedCodes):
 
     def release(self) -> None:
         self.sums.release()
+        if self.windows is not None:
+            self.windows.release()
 
     def plan_shapes(self, shapes: RunShapes, budget: ScratchpadBudget) -> ConvolutionPlan:
         return QuantizedPlan(self, shapes, budget)
@@ -269,3 +290,12 @@ class QuantizedKernel(PlannedCodes):
     def quantize(self, data: Array, codes: Array) -> None:
         """Write the codes of data."""
         quantize(data, codes, self.levels, 1 if self._are_whole else self.joined.groups)
+
+
+def _joined(problem: Problem, joins: int) -> Problem:
+    """Return the problem of groups that consist of several."""
+    return problem._replace(
+        groups=problem.groups // joins,
+        channels_in=problem.channels_in * joins,
+        channels_out=problem.channels_out * joins,
+    )

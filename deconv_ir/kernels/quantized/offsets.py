@@ -29,7 +29,7 @@ class SumOffsets(NamedTuple):
     chunk: int
     end: int
 
-    def bases(self, scales: Array, most: int) -> tuple[Array, Array]:
+    def bases(self, scales: Array, most: float) -> tuple[Array, Array]:
         """Return the offsets as multiples of scales, and the greatest magnitude of the rest.
 
         Both are by channel.  Multiples are whole numbers up to `most`, 0 if offsets are several.

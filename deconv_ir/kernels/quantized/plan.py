@@ -17,7 +17,7 @@ from deconv_ir.kernels.copies import contiguous
 from deconv_ir.kernels.native_plan import CompiledPlan
 from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.quantized.codes import coded_shape, in_numpy, ranges_of
-from deconv_ir.kernels.quantized.filter import MOST_PRODUCT, MOST_SUM
+from deconv_ir.kernels.quantized.filter import MOST_SUM, greatest_sum
 from deconv_ir.kernels.quantized.offsets import SumOffsets, find_offsets, offsets_of_channel
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
@@ -29,11 +29,19 @@ if TYPE_CHECKING:
     from deconv_ir.ir.operation import Direct
 
 
+_BEYOND = 16  # elements of windows that vectors may read after the last
+
+
 class PlannedCodes(ConvolutionKernel):
     """What plans need of a `QuantizedKernel`."""
 
     sums: ConvolutionKernel
     """Sums codes."""
+    windows: ConvolutionKernel | None
+    """Sums codes with weights of 1, for each group, if zero points of the weights need it."""
+    window_wholes: Array
+    window_scales: Array
+    """By output channel: `interface.h`, Dequantizer()."""
     uses_dots: bool
     """Whether four codes are in an element; else each is a floating-point number."""
     levels: Levels
@@ -74,6 +82,19 @@ class QuantizedPlan(ConvolutionPlan):
         _, pads, output, _ = self.shapes
         return self._kernel.sums.plan_shapes(RunShapes(self._codes, pads, output), self._budget)
 
+    @functools.cached_property
+    def _windows(self) -> ConvolutionPlan | None:
+        """The plan of the sums of the data alone."""
+        kernel, (_, pads, _, _) = self._kernel.windows, self.shapes
+        if kernel is None:
+            return None
+        return kernel.plan_shapes(RunShapes(self._codes, pads, self._windows_shape), self._budget)
+
+    @property
+    def _windows_shape(self) -> tuple[int, ...]:
+        output = self.shapes.output
+        return (output[0], self._kernel.problem.groups, *output[2:])
+
     def _find_offsets(self) -> SumOffsets:
         kernel, (data, pads, output, _) = self._kernel, self.shapes
         return find_offsets(
@@ -95,10 +116,13 @@ class QuantizedPlan(ConvolutionPlan):
         numbers, classes, begin, chunk, end = offsets
         assert module is not None, "it computes sums"
         writes, spatial = kernel.writes, self.shapes.output[2:]
-        greatest = kernel.problem.channels_in * kernel.problem.taps * MOST_PRODUCT
-        of_channels = np.empty((len(numbers), 4))
+        terms = kernel.problem.channels_in * kernel.problem.taps
+        greatest = float(greatest_sum(kernel.window_wholes, terms).max())
+        of_channels = np.empty((len(numbers), 6))
         of_channels[:, 0], of_channels[:, 1] = kernel.scales, activation.slopes or activation.slope
         of_channels[:, 2], of_channels[:, 3] = offsets.bases(kernel.scales, MOST_SUM - greatest)
+        of_channels[:, 3] += np.abs(kernel.window_scales) * (255 * terms)
+        of_channels[:, 4], of_channels[:, 5] = kernel.window_wholes, kernel.window_scales
         fields = interface.dequantizer_fields(
             isa=isa_number(),
             positions=math.prod(spatial),
@@ -109,6 +133,7 @@ class QuantizedPlan(ConvolutionPlan):
             **activation.fields(),
             highest=0 if writes is None else writes.number - 1,
             adds=adds,
+            window_planes=0 if kernel.windows is None else kernel.problem.groups,
             greatest_sum=greatest,
         )
         ranges = None if writes is None else ranges_of(writes)
@@ -132,11 +157,17 @@ class QuantizedPlan(ConvolutionPlan):
         return tuple(map(self._with_codes, self._sums.candidates))
 
     def _with_codes(self, found: AlgorithmCandidate) -> AlgorithmCandidate:
-        """Add the memory of the codes of the data, and of the offsets."""
+        """Add the memory of the codes of the data, of the offsets, and of windows."""
+        scratch, weights = found.scratch_bytes, found.weight_bytes
         codes = 0 if self._kernel.reads_codes else 4 * math.prod(self._codes)
+        if self._windows is not None:
+            other = self._windows.algorithm
+            codes += 4 * (math.prod(self._windows_shape) + _BEYOND)
+            scratch = max(scratch, other.scratch_bytes)
+            weights += 0 if other.packed else other.weight_bytes
         return found._replace(
-            scratch_bytes=found.scratch_bytes + codes,
-            weight_bytes=found.weight_bytes + self._offset_bytes(),
+            scratch_bytes=scratch + codes,
+            weight_bytes=weights + self._offset_bytes(),
             packed=False,
         )
 
@@ -233,14 +264,32 @@ class QuantizedPlan(ConvolutionPlan):
         kernel, sums = self._kernel, self._sums
         assert isinstance(sums, CompiledPlan), "it computes sums"
         dequantizer = self._dequantizer(activation, adds=adds)
-        if kernel.reads_codes:
+        if kernel.reads_codes and kernel.windows is None:
             return functools.partial(sums.compute_codes, dequantizer)
         allocate = allocator(self._codes, np.dtype(np.uint32))
+        windows = self._window_sums()
 
         def compute(data: Array, out: Array, addend: Array | None) -> None:
-            codes = allocate()
-            kernel.quantize(data, codes)
-            sums.compute_codes(dequantizer, codes, out, addend)
+            codes = data
+            if not kernel.reads_codes:
+                codes = allocate()
+                kernel.quantize(data, codes)
+            sums.compute_codes(dequantizer, codes, out, addend, windows and windows(codes))
+
+        return compute
+
+    def _window_sums(self) -> Callable[[Array], Array] | None:
+        """Return the function that sums codes alone; None if zero points of weights are 0."""
+        plan, shape = self._windows, self._windows_shape
+        if plan is None:
+            return None
+        count = math.prod(shape)
+        allocate = allocator((count + _BEYOND,), np.dtype(np.uint32))
+
+        def compute(codes: Array) -> Array:
+            found = allocate()
+            plan.compute(codes, found[:count].reshape(shape), None)
+            return found
 
         return compute
 
@@ -265,6 +314,12 @@ class QuantizedPlan(ConvolutionPlan):
         sums = empty(self.shapes.output, element)
         self._sums.compute(codes, sums, None)
         result = sums * kernel.scales[(..., *ones)] + self._whole_offsets()
+        if self._windows is not None:
+            windows = empty(self._windows_shape, element)
+            self._windows.compute(codes, windows, None)
+            factors = kernel.scales * kernel.window_wholes + kernel.window_scales
+            each = np.repeat(windows, kernel.problem.channels_out, axis=1)
+            result += each * factors[(..., *ones)]
         if addend is not None:
             result = result + addend
         rounded: Array = result.astype(np.float32)

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deconv_ir.ir.quantization import FOUR, Levels
+from deconv_ir.ir.quantization import FOUR, Levels, WeightLevels
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.products import RightFactor, matmul, padded_columns
 from deconv_ir.kernels.quantized.codes import in_numpy
 from deconv_ir.kernels.quantized.filter import (
     NO_CODES,
+    NOT_EXACT,
     SEVERAL_RANGES,
     NoCodesError,
     element_of_sums,
     find_matrix_codes,
+    matrix_scalings,
+    whole_deltas,
     why_too_long,
 )
 from deconv_ir.kernels.runtime import interface
@@ -32,7 +35,7 @@ _SHIFT = 128  # codes of weights are stored from 0 to 255
 
 
 def quantize_matrix(
-    matrix: Constant, scales: Array, levels: Levels, transposed: bool
+    matrix: Constant, weights: WeightLevels, levels: Levels, transposed: bool
 ) -> QuantizedMatrix | str:
     """Pack the codes of a matrix; a string says why this is not possible.
 
@@ -40,8 +43,8 @@ def quantize_matrix(
     ----------
     matrix : ndarray or LazyTensor
         ``[K, N]``, or ``[N, K]`` if it is `transposed`.
-    scales : ndarray
-        Broadcast to the matrix: its elements are multiples of these.
+    weights : WeightLevels
+        Of its elements, broadcast.
     levels : Levels
         Of the data.
     """
@@ -51,14 +54,18 @@ def quantize_matrix(
         return reason
     if not levels.is_single:
         return SEVERAL_RANGES
-    try:
-        found = find_matrix_codes(matrix, scales, outputs)
-    except NoCodesError:
-        found = None
-    if found is None:
-        return NO_CODES
-    codes, of_columns = found
-    return QuantizedMatrix(codes.T if transposed else codes, of_columns, levels)
+    reason = NO_CODES
+    for scaling in matrix_scalings(weights, outputs):
+        try:
+            codes = find_matrix_codes(matrix, scaling, outputs)
+        except NoCodesError:
+            reason = NO_CODES if weights.rounded else NOT_EXACT
+            continue
+        scales, deltas = (
+            np.array(np.broadcast_to(one, matrix.shape[outputs])) for one in scaling[:2]
+        )
+        return QuantizedMatrix(codes.T if transposed else codes, scales, levels, deltas)
+    return reason
 
 
 class QuantizedMatrix(RightFactor):
@@ -74,19 +81,24 @@ class QuantizedMatrix(RightFactor):
         ``[N]``, f64: a weight is its code times the scale of its column.
     levels : Levels
         Of the data, one range for all.
+    deltas : ndarray or None
+        ``[N]``, f64: numbers that are added to the codes of a column.
     """
 
     precision = "i8"
 
-    def __init__(self, codes: Array, scales: Array, levels: Levels) -> None:
+    def __init__(
+        self, codes: Array, scales: Array, levels: Levels, deltas: Array | None = None
+    ) -> None:
         terms, columns = codes.shape
         super().__init__((terms, columns))
         self._levels = levels
         self._scales = scales * levels.steps[0]
-        sums = codes.sum(axis=0, dtype=np.int64)
+        self._deltas = np.zeros(columns) if deltas is None else deltas
+        sums = codes.sum(axis=0, dtype=np.float64)
         # Data at level 0 are `output_low`, not 0.
-        self._offsets = scales * levels.output_low[0] * sums
-        self._bases = np.zeros(0, np.int32)
+        self._offsets = scales * levels.output_low[0] * (sums + terms * self._deltas)
+        self._bases = np.zeros((2, 0), np.int32)
         module = compiled_module()
         if module is None:
             self._codes = codes.astype(element_of_sums(terms))
@@ -100,13 +112,16 @@ class QuantizedMatrix(RightFactor):
         self._codes = np.empty(len(fours) * padded, np.float32)
         fields = interface.pack_columns_fields(isa=self._isa)
         module.pack_columns(fours.view(np.float32)[..., 0], self._codes, fields)
-        self._bases = np.zeros(padded, np.int32)
-        self._bases[:columns] = _SHIFT * sums
+        # What `interface.h` says about multiply_quantized().
+        wholes = whole_deltas(self._deltas, terms)
+        self._bases = np.zeros((2, padded), np.int32)
+        self._bases[:, :columns] = _SHIFT * (sums + terms * wholes), _SHIFT - wholes
+        self._row_scales = self._scales * (self._deltas - wholes)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the codes, and of the numbers of columns."""
-        own = self._codes, self._scales, self._offsets, self._bases
+        own = self._codes, self._scales, self._deltas, self._offsets, self._bases
         return sum(int(array.nbytes) for array in own)
 
     def multiplier(
@@ -117,8 +132,10 @@ class QuantizedMatrix(RightFactor):
         offsets = self._offsets if bias is None else self._offsets + bias
         if module is None:
             return lambda rows, out: self._in_numpy(rows, offsets, activation, out)
-        numbers = np.zeros((2, len(self._bases)))
-        numbers[:, : self.shape[1]] = self._scales, offsets
+        numbers = np.zeros((3, self._bases.shape[1]))
+        # Sums of rows are those of data - 128.
+        offsets = offsets + _SHIFT * self.shape[0] * self._row_scales
+        numbers[:, : self.shape[1]] = self._scales, offsets, self._row_scales
         run, codes, bases = module.multiply_quantized, self._codes, self._bases
         fields = interface.multiply_quantized_fields(
             isa=self._isa,
@@ -139,4 +156,6 @@ class QuantizedMatrix(RightFactor):
     def _in_numpy(self, rows: Array, offsets: Array, activation: Activation, out: Array) -> None:
         codes = in_numpy(rows, self._levels, 0, self._codes.dtype)
         sums = matmul(codes, self._codes).astype(np.float64)
+        if self._deltas.any():
+            sums += codes.sum(axis=-1, keepdims=True, dtype=np.float64) * self._deltas
         out[...] = activation.apply((sums * self._scales + offsets).astype(np.float32))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x7617BF1
+INTERFACE = 0xAF5163D
 """The hash of the header."""
 
 AXES = 3
@@ -408,7 +408,7 @@ def quantize_fields(*, isa: int, highest: int, threads: int) -> bytes:
     return _quantize(isa, highest, threads)
 
 
-_dequantizer = Struct("=qqqqqqqdddqddqqd").pack
+_dequantizer = Struct("=qqqqqqqdddqddqqqd").pack
 
 
 def dequantizer_fields(
@@ -428,6 +428,7 @@ def dequantizer_fields(
     offset: float,
     highest: int,
     adds: int,
+    window_planes: int,
     greatest_sum: float,
 ) -> bytes:
     return _dequantizer(
@@ -446,6 +447,7 @@ def dequantizer_fields(
         offset,
         highest,
         adds,
+        window_planes,
         greatest_sum,
     )
 

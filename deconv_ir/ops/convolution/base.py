@@ -268,9 +268,13 @@ class AnyConvolution(Windowed, abc.ABC):
         shape, weights = filter_.shape, self.canonical_filter(filter_)
         axes = self.axes(weights.ndim - 2)
         bias, activation = found
+        scales, zero_points = (
+            whole(self.canonical_filter(np.broadcast_to(one, shape)))
+            for one in quantization.weights[:2]
+        )
         packed = quantize_filter(
             weights,
-            whole(self.canonical_filter(np.broadcast_to(quantization.scales, shape))),
+            quantization.weights._replace(scales=scales, zero_points=zero_points),
             quantization.levels,
             forward=not self.transposed,
             strides=tuple(a.stride for a in axes),

@@ -218,8 +218,10 @@ class MatMul(Operation):
         found = self._fused(constants, epilogue)
         if found is None or not found.matrix.size:
             return None
-        scales = quantization.scales.reshape((1, 1, *quantization.scales.shape)[-2:])
-        factor = quantize_matrix(found.matrix, scales, quantization.levels, self.transpose_b)
+        weights = quantization.weights
+        scales, zero_points = (one.reshape((1, 1, *one.shape)[-2:]) for one in weights[:2])
+        weights = weights._replace(scales=scales, zero_points=zero_points)
+        factor = quantize_matrix(found.matrix, weights, quantization.levels, self.transpose_b)
         return factor if isinstance(factor, str) else _Product(self, factor, found)
 
     def _fused(self, constants: Sequence[Constant | None], epilogue: Epilogue) -> _Fused | None:

@@ -178,7 +178,7 @@ void run_depthwise(const struct direct_context *c, struct direct_tile *tile) {
     const int64_t zs = subs_along(&a[0]), ys = subs_along(&a[1]);
     const int simple = is_simple(c);
     /* Else rows of several channels are summed, or become results of codes. */
-    const int is_plain = c->problem->channels_out == 1 && !c->run->results &&
+    const int is_plain = c->problem->channels_out == 1 && spread == 1 && !c->run->results &&
                          rows_are_plain(c->k, c->run, c->plan);
     struct row_parts parts;
     struct plain_sub plain;

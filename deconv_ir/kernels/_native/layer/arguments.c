@@ -99,16 +99,18 @@ static int results_fit(const Kernel *self, const struct dequantization *d, const
            bytes == product_of((int64_t[]){4, run->batch, planes, d->positions}, 4);
 }
 
-int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
-                     Py_buffer *in, Py_buffer *result, Py_buffer *added, struct results *results) {
+int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run, Py_buffer *in,
+                     Py_buffer *result, Py_buffer *added, Py_buffer *windows,
+                     struct results *results) {
     const int64_t size = element_size((enum element)self->k.problem.element);
     const int64_t channels_in = self->k.problem.groups * data_channels(&self->k.problem);
-    PyObject *given[4], *addend;
+    PyObject *given[5], *addend;
     struct run_fields fields;
     memset(run, 0, sizeof *run);
     memset(added, 0, sizeof *added);
+    memset(windows, 0, sizeof *windows);
     memset(results, 0, sizeof *results);
-    if (take_call(arguments, 4, given, &fields, sizeof fields)) return -1;
+    if (take_call(arguments, 5, given, &fields, sizeof fields)) return -1;
     if (given[3] != Py_None && !(results->by = dequantization_of(given[3]))) return -1;
     run_of_fields(&fields, run);
     addend = given[2];
@@ -141,12 +143,21 @@ int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                    buffer_has(added, bytes);
             results->addend = added->buf;
         }
+        const int64_t window_planes = results->by ? results->by->window_planes : 0;
+        good &= (given[4] != Py_None) == (window_planes > 0);
+        if (good && window_planes) {
+            const int64_t sums = product_of((int64_t[]){4, run->batch, window_planes, results->by->positions}, 4);
+            good = !PyObject_GetBuffer(given[4], windows, PyBUF_CONTIG_RO) && sums >= 0 &&
+                   buffer_has(windows, sums + 4 * WINDOWS_BEYOND);
+            results->windows = windows->buf;
+        }
         results->out = result->buf;
     }
     if (good) return 0;
     if (!PyErr_Occurred())
         PyErr_SetString(PyExc_ValueError, "data, out or addend do not fit the kernel");
     if (added->obj) PyBuffer_Release(added);
+    if (windows->obj) PyBuffer_Release(windows);
     PyBuffer_Release(in);
     PyBuffer_Release(result);
     return -1;

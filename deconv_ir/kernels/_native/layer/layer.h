@@ -63,10 +63,12 @@ int buffer_has(const Py_buffer *buffer, int64_t bytes);
 /* Whether all figures of a machine, and of a problem, are possible. */
 int machine_is_sane(const struct machine *machine);
 int problem_is_sane(const struct problem *problem);
-/* Read (data, out, addend or None, dequantizer or None, fields); without a dequantizer, `results` is zero.  Returns
- * 0, or -1 with an exception set. */
+#define WINDOWS_BEYOND 16 /* elements of windows that vectors may read after the last */
+/* Read (data, out, addend or None, dequantizer or None, windows or None, fields); without a dequantizer, `results` is
+ * zero.  Returns 0, or -1 with an exception set. */
 int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run, Py_buffer *in,
-                     Py_buffer *result, Py_buffer *added, struct results *results);
+                     Py_buffer *result, Py_buffer *added, Py_buffer *windows,
+                     struct results *results);
 /* Read the fields of a run with contiguous data of this shape, [batch, Z, Y, X]; the buffer is
  * released.  Returns 0, or -1 with an exception set. */
 int run_of_shape(const Kernel *self, PyObject *shape, const struct run_fields *fields,

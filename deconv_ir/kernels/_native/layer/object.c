@@ -279,9 +279,10 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
     struct results results;
-    Py_buffer data, out, addend;
+    Py_buffer data, out, addend, windows;
     if (!is_filled(self) && weights_are_asked(self)) Py_RETURN_NONE;
-    if (run_of_arguments(self, arguments, &run, &data, &out, &addend, &results)) return NULL;
+    if (run_of_arguments(self, arguments, &run, &data, &out, &addend, &windows, &results))
+        return NULL;
     struct shared_plan *shared = plan_acquire(self, &run);
     int failed = -1;
     if (shared && plan_needs_filter(shared) && !is_filled(self)) {
@@ -319,6 +320,7 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     PyBuffer_Release(&data);
     PyBuffer_Release(&out);
     if (addend.obj) PyBuffer_Release(&addend);
+    if (windows.obj) PyBuffer_Release(&windows);
     if (failed == NEEDS_FILTER) Py_RETURN_NONE;
     if (failed > 0) Py_RETURN_FALSE; /* the result is invalid */
     if (failed) return NULL;

@@ -179,7 +179,8 @@ static void finish_codes(const struct product *p, int rows, int columns, int64_t
     p->kernels->table[rows][columns](depth, p->offsets[columns], data, weights, block, whole, 1,
                                      begins, NULL, NULL);
     const struct column_dequantizer numbers = {q->columns.scales + at, q->columns.offsets + at,
-                                               q->columns.bases + at};
+                                               q->columns.row_scales + at, q->columns.bases + at,
+                                               q->columns.factors + at};
     if (width == whole)
         q->functions->dequantize_columns(&numbers, row_sums, rows, whole, block, out, p->step);
     for (int r = 0; r < rows; r++) {

@@ -29,12 +29,13 @@ struct matrices {
 };
 
 /* Products of data that are quantised when they are packed, with weights of signed bytes, stored as code + 128:
- * elements hold four terms, or two, those of even or of odd places.  sum of (data - 128) * (weight + 128) = sum of data * weight - 128 * sum of weights
- * + 128 * sum of (data - 128). */
+ * elements hold four terms, or two, those of even or of odd places.  For weights w, and what their zero point
+ * adds, z: sum of data * (w + z) = sum of (data - 128) * (w + 128) - (128 - z) * sum of (data - 128) + 128 * sum of
+ * (w + z). */
 struct quantized_factor {
     const struct quantized_functions *functions;
     struct quantizer quantizer; /* of the data */
-    struct column_dequantizer columns; /* its bases are 128 * sum of weights */
+    struct column_dequantizer columns; /* its factors are 128 - z, its bases 128 * sum of (w + z) */
     struct epilogue finish; /* of results in f32 */
     int shorts; /* whether elements are extended when they are packed: ACC_SHORTS */
 };

@@ -16,10 +16,12 @@ static int take(struct product *p, struct quantized_factor *q, const Py_buffer *
     p->a.column = q->shorts ? 2 : 4, p->k = divide_up(p->terms, 4) * (q->shorts ? 2 : 1);
     if (p->m < 1 || p->n < 1 || p->terms > MOST_QUANTIZED_TERMS) return 0;
     const int64_t columns = b[2].shape[1];
-    q->columns = (struct column_dequantizer){b[2].buf, (const double *)b[2].buf + columns, b[3].buf};
+    const double *numbers = b[2].buf;
+    const int32_t *bases = b[3].buf;
+    q->columns = (struct column_dequantizer){numbers, numbers + columns, numbers + 2 * columns, bases, bases + columns};
     p->packed = b[1].buf, p->out = b[4].buf;
-    return b[2].shape[0] == 2 && b[2].itemsize == 8 && b[3].itemsize == 4 &&
-           b[3].len == columns * 4 && columns >= round_up(p->n, MOST_PRODUCT_LANES) &&
+    return b[2].shape[0] == 3 && b[2].itemsize == 8 && b[3].itemsize == 4 &&
+           b[3].len == columns * 8 && columns >= round_up(p->n, MOST_PRODUCT_LANES) &&
            b[1].len >= divide_up(p->terms, 4) * columns * 4 && b[4].shape[0] == p->m && b[4].itemsize == 4 &&
            isfinite(f->data_low) && isfinite(f->data_high) && f->data_low < f->data_high && f->highest >= 1 &&
            f->highest <= 255;

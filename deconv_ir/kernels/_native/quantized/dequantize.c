@@ -29,7 +29,18 @@ struct channels_of_results {
     const double *offsets; /* of the first channel's first position; or NULL */
     const float *in_steps;
     int64_t apart;
+    const uint32_t *windows[FOUR]; /* of each channel's first position; or NULL */
 };
+
+/* Set the windows of some channels, at most four. */
+static void find_windows(const struct results *r, int64_t image, int64_t channel, int64_t channels,
+                         int64_t position, const uint32_t *windows[FOUR]) {
+    const struct dequantization *d = r->by;
+    for (int64_t i = 0; r->windows && i < channels; i++) {
+        const int64_t plane = (channel + i) / (d->channels / d->window_planes);
+        windows[i] = r->windows + (image * d->window_planes + plane) * d->positions + position;
+    }
+}
 
 /* Write up to CHUNK positions. */
 static void write_some(const struct results *r, const struct channels_of_results *c,
@@ -43,8 +54,8 @@ static void write_some(const struct results *r, const struct channels_of_results
     if (d->is_coded) {
         uint32_t *plane = (uint32_t *)r->out + (c->image * fours + c->channel / FOUR) * d->positions;
         if (step == 1) codes = plane + position;
-        if (d->from_sums)
-            d->functions->requantize(c->of, c->count, &(struct rows_of_sums){
+        if (d->from_sums) {
+            struct rows_of_sums row = {
                 .sums = sums,
                 .step = row_stride,
                 .rows = 1,
@@ -53,12 +64,16 @@ static void write_some(const struct results *r, const struct channels_of_results
                 .in_steps = c->in_steps,
                 .apart = c->apart,
                 .out = codes,
-            });
+            };
+            memcpy(row.windows, c->windows, sizeof row.windows);
+            d->functions->requantize(c->of, c->count, &row);
+        }
     }
     for (int64_t i = 0; i < c->count && !d->from_sums; i++) {
         const int64_t plane = (c->image * d->channels + c->channel + i) * d->positions + position;
         float addend[CHUNK], *to = numbers[i];
-        struct dequantizer one = {c->of[i].scale, c->of[i].offset, NULL, NULL};
+        struct dequantizer one = {c->of[i].scale, c->of[i].offset, NULL, NULL,
+                                  c->windows[i], c->of[i].of_window};
         if (c->offsets) one.offsets = c->offsets + i * c->apart;
         if (r->addend && step == 1) one.addend = r->addend + plane;
         for (int64_t j = 0; r->addend && step > 1 && j < count; j++)
@@ -126,6 +141,8 @@ static void write_row(const struct results *r, const struct channels_of_results 
             own.offsets += s.index;
             if (own.in_steps) own.in_steps += s.index;
         }
+        for (int i = 0; i < FOUR; i++)
+            if (own.windows[i]) own.windows[i] += at;
         write_some(r, &own, position + at, 1, s.count, sums + at * 4, row_stride);
         at += s.count;
     }
@@ -143,8 +160,15 @@ void write_results(const struct results *r, int64_t image, int64_t channel, int6
         const int64_t class = d->classes ? d->classes[here / d->columns] : 0;
         for (int64_t i = 0; i < channels; i += FOUR) {
             struct channels_of_results c = {d->of_channels + channel + i, image, channel + i,
-                                            least(FOUR, channels - i), NULL, NULL, 0};
+                                            least(FOUR, channels - i), NULL, NULL, 0, {NULL}};
             const char *from = sums + (i * row_stride + at) * 4;
+            uint32_t windows[FOUR][CHUNK + MOST_LANES];
+            find_windows(r, image, channel + i, c.count, here, c.windows);
+            for (int j = 0; step > 1 && j < c.count && c.windows[j]; j++) {
+                for (int64_t x = 0; x < some; x++) windows[j][x] = c.windows[j][x * step];
+                memset(windows[j] + some, 0, MOST_LANES * sizeof **windows);
+                c.windows[j] = windows[j];
+            }
             if (d->classes) {
                 c.apart = d->kinds * d->width;
                 const int64_t first = (channel + i) * c.apart + class * d->width;
@@ -181,6 +205,7 @@ void write_rows_of_results(const struct results *r, int64_t image, int64_t chann
             .out = (uint32_t *)r->out + plane + position,
             .out_pitch = out_pitch,
         };
+        find_windows(r, image, channel + i, least(FOUR, channels - i), position, all.windows);
         if (d->classes) {
             all.offsets = d->offsets + first;
             all.in_steps = d->in_steps + first;
@@ -209,8 +234,9 @@ void activate_results(const struct results *r, int64_t image, int64_t channel, i
 void write_empty_results(const struct results *r, int64_t image, int64_t channel,
                          int64_t channels, int64_t position, int64_t count) {
     static const uint32_t sums[CHUNK + MOST_LANES];
+    const struct results alone = {r->by, r->addend, NULL, r->out};
     for (int64_t at = 0; at < count; at += CHUNK)
-        write_results(r, image, channel, channels, position + at, 1, least(CHUNK, count - at),
+        write_results(&alone, image, channel, channels, position + at, 1, least(CHUNK, count - at),
                       (const char *)sums, 0);
     activate_results(r, image, channel, channels, position, count);
 }

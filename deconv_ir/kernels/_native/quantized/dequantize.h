@@ -12,6 +12,7 @@ struct dequantization {
     struct epilogue epilogue;
     struct requantizer *of_channels;
     int64_t channels, positions; /* of a result */
+    int64_t window_planes; /* of an image, each for as many neighbouring channels; or 0 */
     int is_coded;
     int from_sums; /* whether sums become codes without numbers between them */
     /* Where offsets differ: a class for each row of `columns` positions, else NULL.  Each channel has `kinds` classes
@@ -27,6 +28,7 @@ struct dequantization {
 struct results {
     const struct dequantization *by;
     const float *addend; /* of the shape of numbers; or NULL */
+    const uint32_t *windows; /* [image, window_planes, positions], a vector longer than that; or NULL */
     void *out;
 };
 

@@ -52,6 +52,7 @@ static void set_steps(struct requantizer *r, double greatest_sum, int64_t highes
     const double least = (q->least - q->low) * q->factor, most = (q->most - q->low) * q->factor;
     r->step_scale = (float)(r->scale * q->factor * parts);
     r->step_offset = in_steps(r, r->offset);
+    r->step_window = (float)(r->of_window.scale * q->factor * parts);
     /* HSwish is x * (x / 6 + 0.5), with the factor from 0 to 1. */
     r->step_slope = r->bend == SWISHED ? (float)(1 / (6 * q->factor * parts)) : r->slope;
     r->step_least = (float)(least * parts + rounding);
@@ -64,17 +65,22 @@ static void set_steps(struct requantizer *r, double greatest_sum, int64_t highes
                    are_truncated(q->ends + number * q->factor);
 }
 
-/* Set what becomes of each channel; `of` has its scale, slope, base and greatest offset. */
+static int32_t whole_of(double number) {
+    return fabs(number) < INT32_MAX ? (int32_t)number : 0;
+}
+
+/* Set what becomes of each channel; `of` has its scale, slope, base, greatest offset and factors of windows. */
 static void set_channels(struct dequantization *d, const double *of, double greatest_sum,
                          const struct quantizers *quantizers) {
     int slopes = 0;
-    for (int64_t c = 0; c < d->channels; c++, of += 4) {
+    for (int64_t c = 0; c < d->channels; c++, of += 6) {
         struct requantizer *r = &d->of_channels[c];
         *r = (struct requantizer){
             .scale = of[0],
             .offset = d->offsets[c * d->kinds * d->width],
             .slope = (float)of[1],
-            .base = fabs(of[2]) < INT32_MAX ? (int32_t)of[2] : 0,
+            .base = whole_of(of[2]),
+            .of_window = {whole_of(of[4]), of[5]},
         };
         if (!d->is_coded) continue;
         r->codes = quantizer_of(quantizers, c);
@@ -136,13 +142,14 @@ static PyObject *dequantizer_new(PyTypeObject *type, PyObject *arguments, PyObje
     if (take_arrays(given, 2, 0, b) && (!has_classes || take_arrays(given + 2, 1, 0, b + 2)) &&
         (!is_coded || take_arrays(given + 3, 1, 0, b + 3)) && isa_available(f.isa) &&
         b[1].ndim == 3 && b[1].itemsize == 8 && b[0].itemsize == 8 && b[1].shape[0] >= 1 &&
-        b[0].len / 32 == b[1].shape[0] && b[0].len % 32 == 0 && b[1].len > 0) {
+        b[0].len / 48 == b[1].shape[0] && b[0].len % 48 == 0 && b[1].len > 0) {
         struct dequantization d = {
             .functions = BY_ISA((enum isa)f.isa, &functions_quantized),
             .kernels = microkernels_for((enum isa)f.isa, ACC_F32),
             .epilogue = EPILOGUE_OF(f),
             .channels = b[1].shape[0],
             .positions = f.positions,
+            .window_planes = f.window_planes,
             .is_coded = is_coded,
             .columns = f.columns,
             .kinds = b[1].shape[1],
@@ -151,7 +158,9 @@ static PyObject *dequantizer_new(PyTypeObject *type, PyObject *arguments, PyObje
             .chunk = f.chunk,
             .end = f.end,
         };
-        const int good = epilogue_take(&d.epilogue, f.isa, 1, f.activation, f.function) &&
+        const int64_t planes = f.window_planes;
+        const int good = planes >= 0 && planes <= d.channels &&
+                         (!planes || d.channels % planes == 0) && epilogue_take(&d.epilogue, f.isa, 1, f.activation, f.function) &&
                          (has_classes ? has_all_columns(&d, &b[2]) : d.kinds * d.width == 1) &&
                          (!is_coded || quantizers_take(&quantizers, &b[3], d.channels, f.highest));
         const int swishes = f.function == PW_hswish && !d.epilogue.scales;

@@ -21,12 +21,20 @@ static inline struct quantizer quantizer_between(double low, double high, int64_
                               level_of_ends(low, high, factor)};
 }
 
-/* The numbers of sums: sum * scale + offset, with offsets for each, or one.  Up to a vector of sums and offsets
- * is read beyond the ends. */
+/* What the zero point of weights adds: windows times `whole` to the sums, and times `scale` to the numbers. */
+struct window_factor {
+    int32_t whole;
+    double scale;
+};
+
+/* The numbers of sums: sum * scale + offset, with offsets for each, or one.  Up to a vector of sums, offsets and
+ * windows is read beyond the ends. */
 struct dequantizer {
     double scale, offset;
     const double *offsets; /* or NULL */
     const float *addend;   /* or NULL: added before the result is rounded */
+    const uint32_t *windows; /* or NULL: sums of the same codes of data, with weights of 1 */
+    struct window_factor of_window;
 };
 
 /* What becomes of numbers before they become codes: nothing, a slope of negative ones, HSwish. */
@@ -40,18 +48,20 @@ struct requantizer {
     float slope;
     pointwise_function hswish;
     int32_t base;
-    double greatest; /* magnitude of an offset */
+    double greatest; /* magnitude of an offset, and of what windows add to it */
+    struct window_factor of_window;
     /* The same in LEVEL_PARTS of a step of the levels, and rounded; `zero` is (level of 0 + 0.5) * LEVEL_PARTS + margin, which is
      * added at once if numbers are not bent. */
-    float step_scale, step_offset, step_slope, step_least, step_most, zero;
+    float step_scale, step_offset, step_slope, step_least, step_most, step_window, zero;
     uint16_t rest; /* least_rest() */
     int is_within; /* whether the range is that of a byte, and levels have 32 bits: results need not be limited */
 };
 
-/* The numbers of sums in vectors of columns: (sum + bases[i]) * scales[i] + offsets[i]. */
+/* The numbers of sums in vectors of columns: (sum + bases[i] - row_sum * factors[i]) * scales[i] + offsets[i] +
+ * row_sum * row_scales[i]. */
 struct column_dequantizer {
-    const double *scales, *offsets;
-    const int32_t *bases;
+    const double *scales, *offsets, *row_scales;
+    const int32_t *bases, *factors;
 };
 
 /* From two codes to one: the sum or product of low[0] + code * step[0] and low[1] + another * step[1], times
@@ -76,6 +86,7 @@ struct rows_of_sums {
     int64_t apart, width;
     const int32_t *classes; /* of every `class_step` rows */
     int64_t class_step;
+    const uint32_t *windows[4]; /* of each channel, or NULL; rows are `out_pitch` elements apart */
     uint32_t *out;
     int64_t out_pitch;
 };
@@ -89,13 +100,13 @@ struct quantized_functions {
     int32_t (*quantize_row)(const struct quantizer *q, const float *row, int64_t count, int8_t *out);
     /* Extend bytes, signed or not, to 16 bits: those of even and odd places; `odd` may be `in`. */
     void (*extend)(int is_signed, const uint32_t *in, int64_t count, uint32_t *even, uint32_t *odd);
-    /* The numbers of rows of sums, in whole vectors, without 128 * row_sums. */
+    /* The numbers of rows of sums, in whole vectors. */
     void (*dequantize_columns)(const struct column_dequantizer *d, const int32_t *row_sums,
                                int64_t rows, int64_t columns, const uint32_t *sums, float *out,
                                int64_t step);
     /* The numbers of sums. */
     void (*dequantize)(const struct dequantizer *d, int64_t count, const void *sums, float *out);
-    /* The codes of sums.  Up to a vector of sums and offsets is read beyond the ends. */
+    /* The codes of sums.  Up to a vector of sums, offsets and windows is read beyond the ends. */
     void (*requantize)(const struct requantizer *r, int64_t channels,
                        const struct rows_of_sums *rows);
     /* The codes of sums or products: each byte on its own. */

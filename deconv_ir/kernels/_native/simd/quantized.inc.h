@@ -287,22 +287,30 @@ static void NAME(dequantize_columns)(const struct column_dequantizer *d, const i
         const NAME(uints) base = (NAME(uints))*(const NAME(loose_ints) *)(d->bases + i);
         const NAME(wide) scale = (NAME(wide))*(const NAME(loose_wide) *)(d->scales + i);
         const NAME(wide) offset = (NAME(wide))*(const NAME(loose_wide) *)(d->offsets + i);
+        const NAME(wide) row_scale = (NAME(wide))*(const NAME(loose_wide) *)(d->row_scales + i);
+        const NAME(uints) factor = (NAME(uints))*(const NAME(loose_ints) *)(d->factors + i);
         for (int64_t r = 0; r < rows; r++) {
             NAME(uints) sum =
                 (NAME(uints))*(const NAME(loose_ints) *)(const void *)(sums + r * columns + i);
-            sum += base - 128 * (uint32_t)row_sums[r];
-            const NAME(wide) value =
-                __builtin_convertvector((NAME(ints))sum, NAME(wide)) * scale + offset;
+            sum += base - factor * (uint32_t)row_sums[r];
+            const NAME(wide) value = __builtin_convertvector((NAME(ints))sum, NAME(wide)) * scale +
+                                     (offset + (double)row_sums[r] * row_scale);
             *(NAME(loose) *)(out + r * step + i) = __builtin_convertvector(value, NAME(vec));
         }
     }
 }
 
 static inline __attribute__((always_inline)) NAME(vec) NAME(dequantized)(
-    const int has_offsets, const int adds, const struct dequantizer *d, const char *sums,
-    const float *addend, int64_t i) {
-    const NAME(ints) sum = (NAME(ints))*(const NAME(loose_ints) *)(const void *)(sums + 4 * i);
-    NAME(wide) value = __builtin_convertvector(sum, NAME(wide)) * d->scale;
+    const int has_windows, const int has_offsets, const int adds, const struct dequantizer *d,
+    const char *sums, const float *addend, int64_t i) {
+    NAME(uints) sum = (NAME(uints))*(const NAME(loose_ints) *)(const void *)(sums + 4 * i), window;
+    if (has_windows) {
+        window = (NAME(uints))*(const NAME(loose_ints) *)(const void *)(d->windows + i);
+        sum += window * (uint32_t)d->of_window.whole;
+    }
+    NAME(wide) value = __builtin_convertvector((NAME(ints))sum, NAME(wide)) * d->scale;
+    if (has_windows)
+        value += __builtin_convertvector((NAME(ints))window, NAME(wide)) * d->of_window.scale;
     if (has_offsets) value += (NAME(wide))*(const NAME(loose_wide) *)(d->offsets + i);
     else value += d->offset;
     if (adds)
@@ -311,25 +319,27 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(dequantized)(
 }
 
 static inline __attribute__((always_inline)) void NAME(dequantize_vectors)(
-    const int has_offsets, const int adds, const struct dequantizer *d, int64_t count,
-    const char *sums, float *out) {
+    const int has_windows, const int has_offsets, const int adds, const struct dequantizer *d,
+    int64_t count, const char *sums, float *out) {
     const int64_t whole = count / LANES * LANES, rest = count - whole;
     for (int64_t i = 0; i < whole; i += LANES)
-        *(NAME(loose) *)(out + i) =
-            NAME(dequantized)(has_offsets, adds, d, sums, adds ? d->addend + i : NULL, i);
+        *(NAME(loose) *)(out + i) = NAME(dequantized)(has_windows, has_offsets, adds, d, sums,
+                                                      adds ? d->addend + i : NULL, i);
     if (!rest) return;
     float addend[LANES] = {0};
     if (adds) memcpy(addend, d->addend + whole, (size_t)rest * sizeof *addend);
-    NAME(store_few)(NAME(dequantized)(has_offsets, adds, d, sums, addend, whole), rest,
+    NAME(store_few)(NAME(dequantized)(has_windows, has_offsets, adds, d, sums, addend, whole), rest,
                     out + whole);
 }
 
 static void NAME(dequantize)(const struct dequantizer *d, int64_t count, const void *sums,
                              float *out) {
-    if (d->offsets && d->addend) NAME(dequantize_vectors)(1, 1, d, count, sums, out);
-    else if (d->offsets) NAME(dequantize_vectors)(1, 0, d, count, sums, out);
-    else if (d->addend) NAME(dequantize_vectors)(0, 1, d, count, sums, out);
-    else NAME(dequantize_vectors)(0, 0, d, count, sums, out);
+    if (d->windows)
+        NAME(dequantize_vectors)(1, d->offsets != NULL, d->addend != NULL, d, count, sums, out);
+    else if (d->offsets && d->addend) NAME(dequantize_vectors)(0, 1, 1, d, count, sums, out);
+    else if (d->offsets) NAME(dequantize_vectors)(0, 1, 0, d, count, sums, out);
+    else if (d->addend) NAME(dequantize_vectors)(0, 0, 1, d, count, sums, out);
+    else NAME(dequantize_vectors)(0, 0, 0, d, count, sums, out);
 }
 
 /* Numbers, times a slope where they are negative. */
@@ -341,10 +351,10 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(bent)(NAME(vec) v, f
 /* Numbers of sums, rounded once, without those beyond the range of the codes. */
 static inline __attribute__((always_inline)) NAME(vec) NAME(numbers)(const struct requantizer *r,
                                                                      const double *offsets,
+                                                                     const uint32_t *windows,
                                                                      const char *sums) {
-    const struct dequantizer one = {r->scale, r->offset, offsets, NULL};
-    NAME(vec) v = offsets ? NAME(dequantized)(1, 0, &one, sums, NULL, 0)
-                          : NAME(dequantized)(0, 0, &one, sums, NULL, 0);
+    const struct dequantizer one = {r->scale, r->offset, offsets, NULL, windows, r->of_window};
+    NAME(vec) v = NAME(dequantized)(windows != NULL, offsets != NULL, 0, &one, sums, NULL, 0);
     if (r->bend == SLOPED) v = NAME(bent)(v, r->slope);
     if (r->bend == SWISHED) {
         float line[LANES];
@@ -357,12 +367,15 @@ static inline __attribute__((always_inline)) NAME(vec) NAME(numbers)(const struc
 
 /* Not inlined: it is rare. */
 static __attribute__((noinline)) NAME(ints) NAME(requantize_exactly)(
-    const struct requantizer *r, const double *offsets, int64_t apart, const char *sums,
-    int64_t step, int64_t channels) {
+    const struct requantizer *r, const struct rows_of_sums *rows, int64_t row, int64_t class,
+    int64_t i, int64_t channels) {
+    const char *sums = rows->sums + 4 * (row * rows->pitch + i);
     NAME(uints) codes = {0};
     for (int64_t c = 0; c < channels; c++) {
-        const double *own = offsets ? offsets + c * apart : NULL;
-        const NAME(vec) v = NAME(numbers)(r + c, own, sums + 4 * c * step);
+        const double *own = rows->offsets ? rows->offsets + class + i + c * rows->apart : NULL;
+        const uint32_t *windows = rows->windows[c];
+        if (windows) windows += row * rows->out_pitch + i;
+        const NAME(vec) v = NAME(numbers)(r + c, own, windows, sums + 4 * c * rows->step);
         codes |= (NAME(uints))NAME(codes)(&r[c].codes, v) << (8 * c);
     }
     return (NAME(ints))codes;
@@ -371,10 +384,10 @@ static __attribute__((noinline)) NAME(ints) NAME(requantize_exactly)(
 /* As quantize_vectors(): in f32, and again in f64 where a number is near the middle of two levels.
  * Numbers are in parts of steps of the levels: a sum times a factor, and an offset. */
 static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
-    const int has_offsets, const enum bend bend, const int channels, const int is_within,
-    const struct requantizer *r, const struct rows_of_sums *rows) {
-    NAME(vec) scale[4], offset[4], slope[4], least[4], most[4], zero[4];
-    NAME(uints) base[4];
+    const int has_windows, const int has_offsets, const enum bend bend, const int channels,
+    const int is_within, const struct requantizer *r, const struct rows_of_sums *rows) {
+    NAME(vec) scale[4], offset[4], slope[4], least[4], most[4], zero[4], of_window[4];
+    NAME(uints) base[4], whole[4];
     uint16_t rest = 0;
 #pragma GCC unroll 4
     for (int c = 0; c < channels; c++) {
@@ -385,6 +398,8 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
         least[c] = r[c].step_least - (NAME(vec)){0};
         most[c] = r[c].step_most - (NAME(vec)){0};
         zero[c] = r[c].zero - (NAME(vec)){0};
+        of_window[c] = r[c].step_window - (NAME(vec)){0};
+        whole[c] = (uint32_t)r[c].of_window.whole - (NAME(uints)){0};
         rest = r[c].rest > rest ? r[c].rest : rest;
     }
     const int64_t count = rows->count, step = rows->step;
@@ -401,7 +416,15 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
                 const char *at = sums + 4 * (c * step + i);
                 NAME(uints) sum = (NAME(uints))*(const NAME(loose_ints) *)(const void *)at;
                 if (!has_offsets) sum += base[c];
+                NAME(uints) window = {0};
+                if (has_windows) {
+                    window = (NAME(uints))*(const NAME(loose_ints) *)(const void *)(
+                        rows->windows[c] + y * rows->out_pitch + i);
+                    sum += window * whole[c];
+                }
                 NAME(vec) level = __builtin_convertvector((NAME(ints))sum, NAME(vec)) * scale[c];
+                if (has_windows)
+                    level += __builtin_convertvector((NAME(ints))window, NAME(vec)) * of_window[c];
                 if (has_offsets)
                     level += (NAME(vec))*(const NAME(loose) *)(rows->in_steps + class +
                                                                c * rows->apart + i);
@@ -418,8 +441,7 @@ static inline __attribute__((always_inline)) void NAME(requantize_vectors)(
             int are_known;
             NAME(ints) found = NAME(nearest_codes)(levels, rest, &are_known);
             if (!are_known)
-                found = NAME(requantize_exactly)(r, has_offsets ? rows->offsets + class + i : NULL,
-                                                 rows->apart, sums + 4 * i, step, channels);
+                found = NAME(requantize_exactly)(r, rows, y, class, i, channels);
             if (count - i < LANES) NAME(store_few)((NAME(vec))found, count - i, out + i);
             else *(NAME(loose_ints) *)(void *)(out + i) = found;
         }
@@ -432,13 +454,17 @@ static void NAME(requantize)(const struct requantizer *r, int64_t channels,
     const enum bend bend = r->bend;
     int is_within = channels == 4;
     for (int64_t c = 0; c < channels; c++) is_within &= r[c].is_within;
-    if (!is_within) NAME(requantize_vectors)(has_offsets, bend, (int)channels, 0, r, rows);
-    else if (has_offsets && bend == SWISHED) NAME(requantize_vectors)(1, SWISHED, 4, 1, r, rows);
-    else if (has_offsets && bend == UNBENT) NAME(requantize_vectors)(1, UNBENT, 4, 1, r, rows);
-    else if (has_offsets) NAME(requantize_vectors)(1, SLOPED, 4, 1, r, rows);
-    else if (bend == SWISHED) NAME(requantize_vectors)(0, SWISHED, 4, 1, r, rows);
-    else if (bend == UNBENT) NAME(requantize_vectors)(0, UNBENT, 4, 1, r, rows);
-    else NAME(requantize_vectors)(0, SLOPED, 4, 1, r, rows);
+    if (rows->windows[0] && is_within)
+        NAME(requantize_vectors)(1, has_offsets, bend, 4, 1, r, rows);
+    else if (rows->windows[0])
+        NAME(requantize_vectors)(1, has_offsets, bend, (int)channels, 0, r, rows);
+    else if (!is_within) NAME(requantize_vectors)(0, has_offsets, bend, (int)channels, 0, r, rows);
+    else if (has_offsets && bend == SWISHED) NAME(requantize_vectors)(0, 1, SWISHED, 4, 1, r, rows);
+    else if (has_offsets && bend == UNBENT) NAME(requantize_vectors)(0, 1, UNBENT, 4, 1, r, rows);
+    else if (has_offsets) NAME(requantize_vectors)(0, 1, SLOPED, 4, 1, r, rows);
+    else if (bend == SWISHED) NAME(requantize_vectors)(0, 0, SWISHED, 4, 1, r, rows);
+    else if (bend == UNBENT) NAME(requantize_vectors)(0, 0, UNBENT, 4, 1, r, rows);
+    else NAME(requantize_vectors)(0, 0, SLOPED, 4, 1, r, rows);
 }
 
 #include "simd/code_pairs.inc.h"
