@@ -65,7 +65,8 @@ class _MaxPool(Pooling):
         shape, element_type = inputs[0].shape, inputs[0].element_type
         if not is_static(shape) or (element_type is not None and not element_type.is_float):
             return None
-        if not any(along.empty for along in self.windows(static(shape)[2:])):
+        extents = static(shape)[2:]
+        if self.surely_full(extents) or not any(along.empty for along in self.windows(extents)):
             return None
         from deconv_ir.ir.expression import SemanticsDifference
 

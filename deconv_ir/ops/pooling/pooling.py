@@ -120,6 +120,17 @@ class Pooling(Operation, abc.ABC):
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         return self.slide_bytes(inputs, outputs, context)
 
+    def surely_full(self, extents: tuple[int, ...]) -> bool:
+        """Whether the first and the last window, without gaps, reach the data; they may anyway."""
+        placed = zip(self.axes(), self.geometry(extents), extents, self.kernel, strict=True)
+        return all(
+            axis.dilation == 1
+            and extent > 0
+            and at.pad_begin < kernel
+            and (at.output - 1) * axis.stride - at.pad_begin < extent
+            for axis, at, extent, kernel in placed
+        )
+
     def windows(self, extents: tuple[int, ...]) -> tuple[AxisWindows, ...]:
         """Return the windows on actual extents, axis by axis."""
         from deconv_ir.ops.pooling.sliding import window

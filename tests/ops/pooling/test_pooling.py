@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -102,6 +103,32 @@ def test_a_window_of_padding_alone(kind: str, attributes, expected, dtype) -> No
         assert all(index.shape == found.shape for index in where)
     info = TensorInfo(data.shape, parse_element_type("f32" if floats else "i32"))
     assert (layer.compare_semantics([info], Context()) is not None) == floats
+
+
+def test_windows_of_padding_alone_are_reported_by_the_definition() -> None:
+    """Of all pads, strides, kernels and dilations."""
+    seen = set()
+    for extent, kernel, stride, dilation, begin, end in itertools.product(
+        (1, 2, 5), (1, 2, 3), (1, 2, 3), (1, 2), (0, 1, 2, 3), (0, 1, 3)
+    ):
+        count = (extent + begin + end - dilation * (kernel - 1) - 1) // stride + 1
+        if count < 1:
+            continue
+        taps = [[o * stride - begin + dilation * t for t in range(kernel)] for o in range(count)]
+        expected = any(not any(0 <= at < extent for at in window) for window in taps)
+        layer = make(
+            "MaxPool-8",
+            kernel=str(kernel),
+            strides=str(stride),
+            dilations=str(dilation),
+            pads_begin=str(begin),
+            pads_end=str(end),
+        )
+        info = TensorInfo((1, 1, extent), parse_element_type("f32"))
+        reported = layer.compare_semantics([info], Context()) is not None
+        assert reported == expected, (extent, kernel, stride, dilation, begin, end)
+        seen.add(expected)
+    assert seen == {True, False}
 
 
 def test_windows_that_all_meet_data_are_not_reported() -> None:
