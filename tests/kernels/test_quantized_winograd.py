@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -104,7 +106,7 @@ def test_results_equal_sums_of_integers(
     assert np.abs(by_channel - levels).max() < 0.5 + 1e-4
 
 
-SHIFTS = {(1, 1): 0, (2, 2): 0, (3, 2): 1, (2, 3): 1, (4, 3): 3}
+SHIFTS = {(1, 1): 0, (2, 2): 0, (3, 2): 1, (2, 3): 1, (4, 2): 1, (4, 3): 3}
 """Bits by which sums are larger than results, for each axis of F(m, r)."""
 MOST_SUM = (1 << 31) - 1
 
@@ -139,6 +141,34 @@ def test_layers_are_transformed_as_long_as_their_sums_fit(
     counts = definition(one, np.ones((1, 1, *extents)), whole, ones, extents)
     expected = (counts * channels * 255 * value).astype(np.float32)
     np.testing.assert_array_equal(plan.run([x])[0], np.repeat(expected, 3, axis=1))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("size", [(3,), (2, 2), (3, 3), (2, 3), (2, 2, 2), (3, 3, 3), (2, 3, 3)])
+def test_data_whose_transforms_are_largest(
+    monkeypatch: pytest.MonkeyPatch, place: Any, size: tuple[int, ...]
+) -> None:
+    """The largest numbers where factors of a transform have one sign, 0 elsewhere."""
+    require(place, monkeypatch)
+    ones, extent = (1,) * len(size), 9
+    # Signs of the factors of F(4, 3), (-4, -4, 1, 1), for windows that begin anywhere; of others.
+    rows = [np.resize(np.roll((1, -1, -1, 1), shift), extent) for shift in range(4)]
+    rows += [np.ones(extent), np.resize((1, -1), extent)]
+    signs = [
+        sign * functools.reduce(np.multiply.outer, picked)
+        for picked in itertools.product(rows, repeat=len(size))
+        for sign in (1, -1)
+    ]
+    x = np.where(np.stack(signs)[:, None] > 0, 255, 0).astype(np.float32).repeat(4, axis=1)
+    problem = Problem(1, 4, 2, size, ones, ones, True)
+    codes = np.full((2, 4, *size), 127, np.int8)
+    codes[1] = np.random.default_rng(0).integers(-128, 128, codes.shape[1:])
+    plan = kernel_of(problem, codes).plan(x.shape, ones, (extent,) * len(size))
+    assert "winograd" in plan.details
+    expected = definition(
+        problem, x.astype(float), codes.astype(float), ones, (extent,) * len(size)
+    )
+    np.testing.assert_array_equal(plan.run([x])[0], expected)
 
 
 def test_small_weights_leave_room_for_more_channels(monkeypatch: pytest.MonkeyPatch) -> None:

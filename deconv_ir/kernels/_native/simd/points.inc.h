@@ -15,6 +15,17 @@ static void POINTS(input_transform)(enum wino_size size, const float *const *fro
     case F_1_1:
         for (int64_t i = 0; i < count; i++) STORE(to[0] + i * LANES, LOAD(a + i * step));
         break;
+    case F_4_2: /* the points are 0, 1, -1, 2 and infinity */
+        for (int64_t i = 0; i < count; i++) {
+            const DATA v = LOAD_AS(DATA, b + i * step), w = LOAD_AS(DATA, c + i * step);
+            const DATA x = LOAD_AS(DATA, d + i * step), far = x - v, near = x - w - v - v;
+            STORE_AS(to[0] + i * LANES, 2 * (LOAD_AS(DATA, a + i * step) - w) + far);
+            STORE_AS(to[1] + i * LANES, near);
+            STORE_AS(to[2] + i * LANES, x - w + 2 * (v - w));
+            STORE_AS(to[3] + i * LANES, far);
+            STORE_AS(to[4] + i * LANES, LOAD_AS(DATA, from[4] + i * step) - w - 2 * far);
+        }
+        break;
     case F_4_3: /* the points are 0, 1, -1, 2, -2 and infinity */
         for (int64_t i = 0; i < count; i++) {
             const DATA v = LOAD_AS(DATA, b + i * step), w = LOAD_AS(DATA, c + i * step);
@@ -55,6 +66,17 @@ static void POINTS(output_transform)(enum wino_size size, const float *const *fr
     (void)last, (void)divisor;
     switch (size) {
     case F_1_1: break;
+    case F_4_2:
+        for (int64_t i = 0; i < count; i += LANES) {
+            const SUMS near = LOAD_AS(SUMS, b + i), minus = LOAD_AS(SUMS, c + i);
+            const SUMS far = LOAD_AS(SUMS, d + i), end = LOAD_AS(SUMS, from[4] + i);
+            const SUMS first = LOAD_AS(SUMS, a + i), rest = minus - (near + 2 * near);
+            STORE_AS(to[0] + i, FINISH(rest + (first + 2 * first) - 2 * minus + far));
+            STORE_AS(to[1] + i, FINISH(rest + 2 * far));
+            STORE_AS(to[2] + i, FINISH(rest - 2 * minus + 4 * far));
+            STORE_AS(to[3] + i, FINISH(rest + 2 * (end + 2 * end) + 8 * far));
+        }
+        break;
     case F_4_3:
         for (int64_t i = 0; i < count; i += LANES) {
             const SUMS plus = LOAD_AS(SUMS, b + i) + LOAD_AS(SUMS, c + i);

@@ -11,11 +11,12 @@
 #define PANEL_COLUMNS 2      /* usual columns of a micro-kernel, in vectors of positions */
 #define WIDEST_PANEL 3       /* maximum columns */
 
-/* F(outputs, taps) of one axis.  F(4, 3) is for integers alone: f32 would lose digits. */
-enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, F_4_3, WINO_SIZES };
+/* F(outputs, taps) of one axis.  F(4, 2) and F(4, 3) are for integers alone: f32 would lose digits. */
+enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, F_4_2, F_4_3, WINO_SIZES };
 
 static inline int wino_points(enum wino_size size) {
-    return size == F_1_1 ? 1 : size == F_2_2 ? 3 : size == F_4_3 ? 6 : 4;
+    static const signed char points[WINO_SIZES] = {1, 3, 4, 4, 5, 6};
+    return points[size];
 }
 
 /* What integer results are divided by: weights at the points are multiples, so that they are whole numbers.
@@ -33,8 +34,8 @@ static inline struct wino_divisor wino_divisor_of(const enum wino_size *size) {
     struct wino_divisor d = DIVISOR_OF_ONE;
     for (int a = 0; a < AXES; a++) {
         d.halves += size[a] == F_3_2 || size[a] == F_2_3;
-        d.shift += size[a] == F_4_3 ? 3 : size[a] == F_3_2 || size[a] == F_2_3;
-        if (size[a] == F_4_3) d.inverse *= INVERSE_OF_THREE;
+        d.shift += size[a] == F_4_3 ? 3 : size[a] >= F_3_2;
+        if (size[a] >= F_4_2) d.inverse *= INVERSE_OF_THREE;
     }
     return d;
 }

@@ -116,6 +116,13 @@ INLINE void NAME(values_of_axis)(const enum wino_size size, const WIDE *taps, WI
                                  const int64_t step) {
     const WIDE last = size == F_2_3 || size == F_4_3 ? taps[2] : taps[1];
     values[0] = taps[0];
+    if (size == F_4_2) {
+        values[step] = taps[0] + taps[1];
+        values[2 * step] = taps[0] - taps[1];
+        values[3 * step] = taps[0] + 2 * taps[1];
+        values[4 * step] = last;
+        return;
+    }
     if (size == F_4_3) {
         const WIDE sum = taps[0] + taps[2], far = taps[0] + 4 * taps[2];
         values[step] = sum + taps[1];

@@ -13,13 +13,14 @@
 #define CHUNK_ROWS 64
 
 /* Points 0, 1 and infinity; 0, 1, -1 and infinity; with 2 and -2.  Signs and halves are the
- * weights', so that the data are only added and subtracted, but for F(4, 3). */
+ * weights', so that the data are only added and subtracted, but for F(4, 2) and F(4, 3). */
 const struct wino_shape wino_shapes[WINO_SIZES] = {
     [F_1_1] = {1, 1, 1, {{1}}},
     [F_2_2] = {3, 2, 2, {{1, 0}, {1, 1}, {0, 1}}},
     [F_3_2] = {4, 3, 2, {{1, 0}, {.5, .5}, {.5, -.5}, {0, 1}}},
     [F_2_3] = {4, 2, 3, {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}}},
-    /* Divided by 4, -6, -6, 24, 24 and 1. */
+    /* Divided by 2, -2, -6, 6 and 1; 4, -6, -6, 24, 24 and 1. */
+    [F_4_2] = {5, 4, 2, {{1, 0}, {1, 1}, {1, -1}, {1, 2}, {0, 1}}},
     [F_4_3] = {6, 4, 3, {{1, 0, 0}, {1, 1, 1}, {1, -1, 1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 1}}},
 };
 

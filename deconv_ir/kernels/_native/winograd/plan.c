@@ -337,26 +337,29 @@ static int choice_cycles(const struct kernel *k, const struct run *run,
     return failed < 0 ? -1 : 0;
 }
 
-/* F(m, r) for an axis with this number of taps, and another one that saves more products; those of
- * F(4, 3) are integers. */
+/* F(m, r) for an axis with this number of taps, and others that save more products: the largest are of integers. */
 enum { USUAL, LARGER, LARGEST, FORMS };
 static int size_of(int64_t taps, int form, enum wino_size *size) {
     if (taps < 2) return form == USUAL;
-    *size = form == LARGEST  ? F_4_3
+    const int in_twos = taps == 2 || taps == 4;
+    *size = form == LARGEST ? (in_twos ? F_4_2 : F_4_3)
             : form == LARGER ? F_3_2
-                             : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
-    if (form == LARGEST) return taps > 2 && taps != 4;
-    return form == USUAL || (taps != 3 && taps <= 2 * MOST_AXIS_PARTS);
+                             : in_twos ? F_2_2 : F_2_3;
+    return form != LARGER || (taps != 3 && taps <= 2 * MOST_AXIS_PARTS);
 }
 
-/* Axes of F(4, 3) whose data at the points have 16 bits: at most 255 * 10 * 10 * 2. */
-#define MOST_LARGEST 2
-
-/* Whether integers of a form are exact: data, weights and results have their bits. */
+/* Whether integers of a form are exact: results have 32 bits, data at the points 16, and so have weights, which grow
+ * less.  Data are 255 where factors have one sign, else 0: half of the sum of the factors' magnitudes, and half of
+ * their sum, which are products of those of the axes. */
 static int is_exact(const struct wino_choice *choice, int takes) {
-    int largest = 0;
-    for (int a = 0; a < AXES; a++) largest += choice->size[a] == F_4_3;
-    return largest <= MOST_LARGEST && wino_divisor_of(choice->size).shift < takes;
+    static const signed char magnitudes[WINO_SIZES] = {1, 2, 2, 2, 6, 10};
+    static const signed char sums[WINO_SIZES] = {1, 1, 2, 2, 2, 6}; /* the largest of any point, without signs */
+    int64_t magnitude = 1, sum = 1;
+    for (int a = 0; a < AXES; a++) {
+        magnitude *= magnitudes[choice->size[a]];
+        sum *= sums[choice->size[a]];
+    }
+    return 255 * (magnitude + sum) / 2 <= INT16_MAX && wino_divisor_of(choice->size).shift < takes;
 }
 
 /* Change a choice, one axis after the other, as long as it improves: axes are nearly independent,
