@@ -129,6 +129,22 @@ def find_matrix_codes(matrix: Constant, scaling: CodeScaling, axis: int) -> Arra
     return codes
 
 
+def signed_bytes(problem: Problem, weights: Array) -> tuple[Array, Array] | None:
+    """Return a filter of integers as int8, and integers to add in each output channel, f64.
+
+    Returns None if no such codes exist.
+    """
+    sides = (problem.channels_out, problem.channels_in)
+    grouped = weights.reshape(problem.groups, *(sides if problem.forward else sides[::-1]), -1)
+    axes = (2, 3) if problem.forward else (1, 3)
+    low, high = (one.astype(np.int64) for one in (grouped.min(axes), grouped.max(axes)))
+    if (high - low > 255).any():
+        return None
+    deltas = np.where((low < -128) | (high > 127), low + 128, 0)
+    codes = grouped - (deltas[:, :, None, None] if problem.forward else deltas[:, None, :, None])
+    return codes.astype(np.int8).reshape(weights.shape), deltas.reshape(-1).astype(np.float64)
+
+
 def _parts(matrix: Constant) -> Iterator[tuple[int, Array]]:
     """Iterate over blocks of rows: the index of the first, and the rows."""
     if isinstance(matrix, LazyTensor):

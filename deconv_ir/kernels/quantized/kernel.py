@@ -28,6 +28,7 @@ from deconv_ir.kernels.quantized.filter import (
     find_codes,
     groups_to_join,
     join_groups,
+    signed_bytes,
     sums_of_taps,
     whole_deltas,
     why_too_long,
@@ -89,7 +90,7 @@ def quantize_filter(
 
 
 def pack_integers(
-    codes: Array,
+    weights: Array,
     zero_point: int,
     *,
     signed: bool,
@@ -99,19 +100,31 @@ def pack_integers(
     groups: int,
     scratch_bytes: int,
 ) -> QuantizedKernel | None:
-    """Pack a filter of int8 for data of 8 bits, from which a zero point is subtracted.
+    """Pack a filter of integers for data of 8 bits, from which a zero point is subtracted.
 
-    Its plans compute `exact_sums`.  Returns None if it is not suited, or without a compiled kernel.
-    Layouts are as in `pack_filter`.
+    Its plans compute `exact_sums`.  Returns None if it is not suited, such as one with weights of
+    an output channel that are more than 255 apart, or without a compiled kernel.  Layouts are as
+    in `pack_filter`.
     """
     low, high = (-128.0, 127.0) if signed else (0.0, 255.0)
     levels = Levels(256, (low,), (high,), (low - zero_point,), (high - zero_point,))
-    problem = Problem.of_filter(codes.shape, strides, dilations, groups, forward=forward)
-    if not codes.size or _why_unsuited(problem, levels) is not None:
+    problem = Problem.of_filter(weights.shape, strides, dilations, groups, forward=forward)
+    if not weights.size or _why_unsuited(problem, levels) is not None:
         return None
-    ones = np.ones(problem.groups * problem.channels_out)
+    found = signed_bytes(problem, weights)
+    if found is None:
+        return None
+    codes, deltas = found
     made = QuantizedKernel(
-        problem, codes, ones, levels, None, Activation(), adds=False, scratch_bytes=scratch_bytes
+        problem,
+        codes,
+        np.ones(problem.groups * problem.channels_out),
+        levels,
+        None,
+        Activation(),
+        deltas=deltas,
+        adds=False,
+        scratch_bytes=scratch_bytes,
     )
     return made if made.uses_dots else None
 

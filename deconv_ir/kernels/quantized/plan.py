@@ -305,6 +305,12 @@ class QuantizedPlan(ConvolutionPlan):
         sums = empty(self.shapes.output, np.dtype(np.uint32))
         self._sums.compute(codes, sums, None)
         found: Array = sums.view(np.int32) + self._whole_offsets()
+        windows, shape = self._window_sums(), self._windows_shape
+        if windows is not None:
+            alone = windows(codes)[: math.prod(shape)].reshape(shape).astype(np.float64)
+            factors = kernel.window_wholes + kernel.window_scales
+            each = np.repeat(alone, kernel.problem.channels_out, axis=1)
+            found = found + each * factors[(..., *(None,) * kernel.problem.axes)]
         return found
 
     def _in_numpy(self, data: Array, addend: Array | None) -> Array:

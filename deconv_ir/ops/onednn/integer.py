@@ -112,22 +112,19 @@ class OnIntegers(Operation):
             return None
         _, zps = self.weights.parameters(weights.shape)
         wide = weights.astype(np.int32) - np.asarray(zps).astype(np.int32)
-        codes = wide.astype(np.int8)
-        if not np.array_equal(codes, wide):
-            return None
-        found = self._convolution(data, codes, context)
+        found = self._convolution(data, wide, context)
         if found is None:
             return None
-        operation, data, codes = found
+        operation, data, wide = found
         axes = operation.axes(data.ndim - 2)
         steps = math.prod(axis.stride for axis in axes) if operation.transposed else 1
-        dims = operation.filter_dims(codes.shape)
+        dims = operation.filter_dims(wide.shape)
         if bounds(product(dims.inputs, *dims.kernel))[0] < _FEWEST_TERMS * steps:
             return None
         given = [describe_requested(array) for array in shape]
-        placed = operation.placement(data.shape, codes.shape, given, context)
+        placed = operation.placement(data.shape, wide.shape, given, context)
         assert placed is not None, "actual arrays have static shapes"
-        filter_ = whole(operation.canonical_filter(codes))
+        filter_ = whole(operation.canonical_filter(wide))
         kernel = pack_integers(
             np.ascontiguousarray(filter_),
             self.data.zps[0] if self.data.zps else 0,
@@ -135,7 +132,7 @@ class OnIntegers(Operation):
             forward=not operation.transposed,
             strides=tuple(axis.stride for axis in axes),
             dilations=tuple(axis.dilation for axis in axes),
-            groups=operation.groups_of(codes.shape),
+            groups=operation.groups_of(wide.shape),
             scratch_bytes=context.scratch_bytes,
         )
         if kernel is None:

@@ -137,10 +137,13 @@ def test_plans_and_profiles_say_that_sums_are_of_integers(source: str) -> None:
 @pytest.mark.parametrize("source", ["u8", "s8"])
 @pytest.mark.parametrize("last", [False, True], ids=["NCX", "NXC"])
 @pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("weights_zero", [0, 3])
+@pytest.mark.parametrize(
+    ("stored", "weights_zero"), [("s8", 0), ("s8", 3), ("s8", -100), ("u8", 128), ("u8", 7)]
+)
+@pytest.mark.parametrize("machine", ["", "zen3"])
 def test_bytes_are_summed_in_32_bits(
     monkeypatch: pytest.MonkeyPatch, kind: str, source: str, last: bool, groups: int,
-    weights_zero: int,
+    stored: str, weights_zero: int, machine: str,
 ) -> None:  # fmt: skip
     """In all layouts, with zero points and pads, by the kernels of quantised layers."""
     sums: list[Any] = []
@@ -150,6 +153,7 @@ def test_bytes_are_summed_in_32_bits(
         sums.append(original(self, data))
         return sums[-1]
 
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
     monkeypatch.setattr(plan.QuantizedPlan, "exact_sums", watched)
     monkeypatch.setattr(integer, "_FEWEST_TERMS", 1)
     forward = kind == "Convolution"
@@ -157,8 +161,9 @@ def test_bytes_are_summed_in_32_bits(
     low, high = (0, 256) if source == "u8" else (-128, 128)
     data = RNG.integers(low, high, (2, inputs, *extents)).astype("u1" if low == 0 else "i1")
     sides = (outputs, inputs // groups) if forward else (inputs, outputs // groups)
-    # With the zero point, codes have 8 bits.
-    weights = RNG.integers(-100, 101, (*sides, 3, 2)).astype("i1")
+    # Less the zero point, they may have nine bits.
+    least = -128 if stored == "s8" else 0
+    weights = RNG.integers(least, least + 256, (*sides, 3, 2)).astype("i1" if least else "u1")
     pads = [1, 0]
     results = [(n + 1 - 3) // 2 + 1 if forward else 2 * (n - 1) + 3 - 1 for n in extents[:1]]
     results.append(extents[1] - 1 if forward else extents[1] + 1)
@@ -181,7 +186,7 @@ def test_bytes_are_summed_in_32_bits(
     }  # fmt: skip
     graph = [
         op(0, "Dequantize", [tensor(0, x, source)], [tensor(1, x)], zps=[7], **one),
-        op(1, "Dequantize", [tensor(2, w, "s8")], [tensor(3, w)], zps=[weights_zero], **one),
+        op(1, "Dequantize", [tensor(2, w, stored)], [tensor(3, w)], zps=[weights_zero], **one),
         op(2, kind, [tensor(1, x), tensor(3, w)], [tensor(4, y)], **attributes),
     ]
     (found,) = run(*graph, arrays=[data, weights])
