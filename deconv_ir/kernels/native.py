@@ -149,7 +149,7 @@ class CompiledKernel(PlannedKernel):
         Whether each element of data is four unsigned bytes, for four channels, and products are
         summed in 32 bits.  With `has_dots`, an element of the weights is four signed bytes.  Else
         it is two codes of 16 bits, and the problem has two channels for four: those of bytes 0 and
-        2, then of 1 and 3, unless these are missing.
+        1, then of 2 and 3, unless these are missing.
     pairs : bool
         Whether each element of data and weights, of f32, has the bits of two bf16, for two
         channels: see `kernels/bf16.py`.

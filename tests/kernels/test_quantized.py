@@ -216,7 +216,7 @@ def test_codes_are_those_of_the_numbers(
 @pytest.mark.parametrize("inputs", [1, 5, 6, 129])
 @pytest.mark.parametrize("machine", ["", "zen3", "skylake-x"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_sums_are_exact_with_a_single_channel_in_the_last_element(
+def test_sums_are_exact_with_one_or_two_channels_in_the_last_element(
     monkeypatch: pytest.MonkeyPatch,
     machine: str,
     inputs: int,
@@ -241,6 +241,42 @@ def test_sums_are_exact_with_a_single_channel_in_the_last_element(
     found = kernel.plan(x.shape, (0, 1), output).run([x])[0]
     expected = definition(problem, x.astype(float), codes.astype(float), (0, 1), output)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.skipif(not compiled_module(), reason="NumPy's kernel has no folded layers")
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("stride", [2, 3, 4])
+@pytest.mark.parametrize("pad", [0, 5])
+@pytest.mark.parametrize("width", [1, 160])
+@pytest.mark.parametrize("machine", ["", "zen3", "skylake-x"])
+def test_sums_of_folded_subconvolutions_are_exact(
+    monkeypatch: pytest.MonkeyPatch, machine: str, width: int, pad: int, stride: int, outputs: int
+) -> None:
+    """As numbers and as codes, in one tile and in small ones."""
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+    rng = np.random.default_rng(stride)
+    problem = Problem(1, 17, outputs, (2, 2 * stride), (1, stride), (1, 1), False)
+    codes = rng.integers(-128, 128, (17, outputs, 2, 2 * stride)).astype(np.int8)
+    levels = Levels(256, *((-100.0,), (155.0,)) * 2)
+    kernel = QuantizedKernel(
+        problem, codes, np.ones(outputs), levels, None, Activation(ActivationType.RELU),
+        adds=False, scratch_bytes=1 << 26,
+    )  # fmt: skip
+    folded: Any = kernel.sums
+    assert folded.fold == stride
+    x = rng.integers(-100, 156, (1, 17, 2, width)).astype(np.float32)
+    output = (2, width * stride + 3)
+    expected = definition(problem, x.astype(float), codes.astype(float), (1, pad), output)
+    expected = np.maximum(expected, 0)
+    shapes = RunShapes(x.shape, (1, pad), (1, outputs, *output))
+    step = 4096.0
+    coded = kernel.coded(reads=False, writes=Levels(256, *((0.0,), (255 * step,)) * 2))
+    for scratch_bytes in (4096, 1 << 26):
+        budget = UNLIMITED._replace(scratch_bytes=scratch_bytes)
+        np.testing.assert_array_equal(kernel.plan_shapes(shapes, budget).run([x])[0], expected)
+        found = coded.plan_shapes(shapes, budget).run([x])[0][..., None].view(np.uint8)
+        found = np.moveaxis(found[:, 0], -1, 1)[:, :outputs]
+        np.testing.assert_array_equal(found, np.rint(np.minimum(expected / step, 255)))
 
 
 @pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (9, 8)])
@@ -278,7 +314,7 @@ def test_sums_of_joined_groups_are_exact(
 
 @pytest.mark.parametrize("forward", [False, True])
 @pytest.mark.parametrize("rows", [1, 2, 3, 99])
-@pytest.mark.parametrize("inputs", [13, 14])
+@pytest.mark.parametrize("inputs", [13, 14, 15])
 @pytest.mark.parametrize("extends", [False, True])
 def test_elements_of_a_filter_are_read_in_parts(
     extends: bool, inputs: int, rows: int, forward: bool
@@ -290,8 +326,8 @@ def test_elements_of_a_filter_are_read_in_parts(
     problem = Problem(groups, inputs, outputs, (2,), (1,), (1,), forward)
     filter_ = FilterElements(problem, of_filter, extends=extends)
     elements, of_four = filter_.elements, 2 if extends else 1
-    # The second element of a single channel is left out.
-    of_group = 4 * of_four - (extends and inputs == 13)
+    # The second element of one or two channels is left out.
+    of_group = 4 * of_four - (extends and inputs < 15)
     assert elements.shape == ((6, of_group, 2) if forward else (2 * of_group, 3, 2))
     elements.part_bytes = 4 * rows * int(np.prod(elements.shape[1:]))
     parts = dict(elements.parts())
@@ -306,7 +342,7 @@ def test_elements_of_a_filter_are_read_in_parts(
             values = row[4 * four : 4 * four + 4]
             stored = of_group[of_four * four : of_four * (four + 1)].copy()
             if extends:
-                assert stored.view(np.int16).tolist() == values[[0, 2, 1, 3]].tolist()
+                assert stored.view(np.int16).tolist() == values.tolist()
             else:
                 assert stored.view(np.int8).tolist() == values.tolist()
     sums = codes.sum(axis=1, dtype=int).reshape(groups * outputs, 2)

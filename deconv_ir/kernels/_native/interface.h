@@ -18,8 +18,8 @@
 
 /* Storage types of elements.  Signed and unsigned integers have the same sums modulo 2^bits.  U8X4: four
  * unsigned bytes of data, or signed ones of weights; the sum of their products has 32 bits; for processors with
- * an instruction for it: has_dots().  I16X2: the same for others.  Data are those of U8X4, whose bytes 0 and 2, then
- * 1 and 3 of each element become two channels of a layer, or one, if no other is left; weights are such pairs, of 16
+ * an instruction for it: has_dots().  I16X2: the same for others.  Data are those of U8X4, whose bytes 0 and 1, then
+ * 2 and 3 of each element become two channels of a layer, or one, if no other is left; weights are such pairs, of 16
  * bits.  BF16X2: two bf16 of data, or of weights; the
  * sum of their products is f32, and so are biases and results; ISA_AVX512 if has_pairs(), and ISA_BASELINE. */
 enum element { F32, F64, F16, BF16, I8, I16, I32, I64, U8X4, I16X2, BF16X2, ELEMENTS };

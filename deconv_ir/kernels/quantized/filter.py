@@ -213,7 +213,7 @@ def join_groups(problem: Problem, codes: Array, joins: int) -> Array:
 class FilterElements:
     """A filter with codes of four input channels in one element or two, read part by part.
 
-    Two have codes of 16 bits: those of the channels 0 and 2, then 1 and 3.  Missing ones are 0; a
+    Two have codes of 16 bits: those of the channels 0 and 1, then 2 and 3.  Missing ones are 0; a
     second element without any is left out.
 
     Parameters
@@ -231,7 +231,7 @@ class FilterElements:
         self._of_four = 2 if extends else 1
         self._fours_of_group = -(-problem.channels_in // FOUR)
         self.of_group = self._fours_of_group * self._of_four
-        if extends and problem.channels_in % FOUR == 1:
+        if extends and 0 < problem.channels_in % FOUR < 3:
             self.of_group -= 1
         rows, columns, *kernel = codes.shape
         if problem.forward:
@@ -294,11 +294,10 @@ class FilterElements:
         if self._of_four == 1:
             parts = np.moveaxis(padded.reshape(rows, -1, FOUR, *taps), 2, -1)
         else:
-            pairs = padded.reshape(rows, -1, 2, 2, *taps).swapaxes(2, 3)
-            parts = np.moveaxis(pairs, 3, -1).astype(np.int16)
+            parts = np.moveaxis(padded.reshape(rows, -1, 2, *taps), 2, -1).astype(np.int16)
         elements = np.ascontiguousarray(parts).view(np.uint32)[..., 0]
         elements = elements.reshape(rows, channels // FOUR * self._of_four, *taps)
-        is_alone = self._of_four == 2 and codes.shape[1] % FOUR == 1
+        is_alone = self._of_four == 2 and 0 < codes.shape[1] % FOUR < 3
         return elements[:, :-1] if is_alone else elements
 
 

@@ -231,7 +231,6 @@ class QuantizedKernel(PlannedCodes):
                 # Budgets bound it: no other kernel could sum codes.
                 scratch_bytes=UNLIMITED.scratch_bytes,
                 algorithm=algorithm,
-                fold=1,
                 dots=True,
             )
             return kernel, filter_.sums

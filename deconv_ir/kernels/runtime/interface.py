@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0xAF5163D
+INTERFACE = 0xF6B61DA
 """The hash of the header."""
 
 AXES = 3

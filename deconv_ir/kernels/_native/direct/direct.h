@@ -185,7 +185,7 @@ char *out_row(const struct direct_context *c, const struct direct_tile *tile, in
 void write_rows(const struct direct_context *c, const struct direct_tile *tile,
                 int64_t first_channel, int64_t channels, const struct sub *sub, const char *sums,
                 int64_t row_stride, int64_t pitch);
-/* The same for a block of rows whose sums become results of codes. */
+/* The same for a block of rows, or all of a folded layer, whose sums become results of codes. */
 void write_codes(const struct direct_context *c, const struct direct_tile *tile, int64_t block,
                  const struct sub *sub, const char *sums, int64_t row_stride, int64_t pitch);
 /* Write the rows of a panel, which has one sub-convolution of the last axis. */

@@ -120,7 +120,9 @@ void run_flat(const struct direct_context *c, const struct direct_tile *tile,
     if (c->problem->folded > 1) {
         /* Their blocks are equal and contiguous. */
         const int64_t channels = c->problem->channels_out / c->problem->folded;
-        write_rows(c, tile, 0, channels, subs, sums, positions, channels * positions);
+        if (c->run->results)
+            write_codes(c, tile, 0, subs, sums, positions, channels * positions);
+        else write_rows(c, tile, 0, channels, subs, sums, positions, channels * positions);
         return;
     }
     for (int64_t i = 0; i < sweep.blocks && c->run->results; i++)

@@ -169,8 +169,8 @@ static void sum_sub(const struct direct_context *c, const struct direct_tile *ti
 static void spread_position(uint32_t *data, int64_t channels) {
     for (int64_t i = channels - 1; i >= 0; i--) {
         const uint32_t bytes = data[i];
-        data[2 * i] = bytes & 0x00ff00ff;
-        data[2 * i + 1] = bytes >> 8 & 0x00ff00ff;
+        data[2 * i] = (bytes & 0xff) | (bytes & 0xff00) << 8;
+        data[2 * i + 1] = (bytes >> 16 & 0xff) | (bytes >> 8 & 0xff0000);
     }
 }
 

@@ -91,8 +91,8 @@ static void sum_guarded(const struct direct_context *c, const struct sub *sub, i
 
 #define MOST_JOINED 64 /* taps of joined groups whose zeros are left out */
 
-/* Sum four rows of four joined groups, whose codes are in two pairs: rows 0 and 2 have weights for the first pair
- * alone, rows 1 and 3 for the second.  Returns 0, and sums nothing, for other rows. */
+/* Sum four rows of four joined groups, whose codes are in two pairs: rows 0 and 1 have weights for the first pair
+ * alone, rows 2 and 3 for the second.  Returns 0, and sums nothing, for other rows. */
 static int sum_joined(const struct direct_context *c, int rows, int64_t taps, const int32_t *offsets,
                       int64_t positions, const char *data, const char *packed, char *sums, int64_t row_stride) {
     const uint32_t(*weights)[4] = (const void *)packed;
@@ -102,13 +102,13 @@ static int sum_joined(const struct direct_context *c, int rows, int64_t taps, co
         return 0;
     for (int64_t pair = 0; pair < 2; pair++)
         for (int64_t tap = 0; tap < taps; tap++, weights++) {
-            if ((*weights)[1 - pair] | (*weights)[3 - pair]) return 0;
-            own[pair][tap][0] = (*weights)[pair];
-            own[pair][tap][1] = (*weights)[pair + 2];
+            const uint32_t *ones = *weights + 2 * pair, *others = *weights + 2 * (1 - pair);
+            if (others[0] | others[1]) return 0;
+            memcpy(own[pair][tap], ones, sizeof own[pair][tap]);
         }
     for (int64_t pair = 0; pair < 2; pair++)
         sum_rows(c->kernels, 2, positions, taps, offsets + pair * taps, data, (const char *)own[pair],
-                 sums + pair * row_stride * c->kernels->size, 2 * row_stride, 1, NULL, NULL);
+                 sums + 2 * pair * row_stride * c->kernels->size, row_stride, 1, NULL, NULL);
     return 1;
 }
 

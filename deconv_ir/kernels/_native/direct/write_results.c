@@ -70,14 +70,14 @@ static void write_activated(const struct results *r, int64_t image, int64_t chan
 
 #define ZIPPED 256 /* positions that are interleaved at once */
 
-/* Write `count` neighbouring positions, of sums in `stride` lines. */
+/* Write `count` neighbouring positions, of sums in `stride` lines, which begin `skipped` positions before. */
 static void write_zipped(const struct direct_context *c, int64_t image, int64_t channel,
-                         int64_t channels, int64_t position, int64_t count, const char *sums,
-                         int64_t row_stride, int64_t pitch, int64_t stride) {
+                         int64_t channels, int64_t position, int64_t skipped, int64_t count,
+                         const char *sums, int64_t row_stride, int64_t pitch, int64_t stride) {
     uint32_t zipped[MAX_ROWS][ZIPPED + CACHE_LINE / 4];
     const int64_t step = stride <= ZIPPED ? ZIPPED / stride * stride : ZIPPED;
-    for (int64_t x = 0; x < count; x += step) {
-        const int64_t some = least(step, count - x);
+    for (int64_t x = 0; x < skipped + count; x += step) {
+        const int64_t some = least(step, skipped + count - x), first = x ? 0 : skipped;
         for (int64_t i = 0; i < channels; i++) {
             const char *line = sums + i * row_stride * 4;
             if (stride <= ZIPPED)
@@ -86,8 +86,8 @@ static void write_zipped(const struct direct_context *c, int64_t image, int64_t 
                 memcpy(&zipped[i][j], line + ((x + j) % stride * pitch + (x + j) / stride) * 4, 4);
             memset(zipped[i] + some, 0, CACHE_LINE);
         }
-        write_results(c->run->results, image, channel, channels, position + x, 1, some,
-                      (const char *)zipped, ZIPPED + CACHE_LINE / 4);
+        write_results(c->run->results, image, channel, channels, position + x + first - skipped, 1,
+                      some - first, (const char *)(zipped[0] + first), ZIPPED + CACHE_LINE / 4);
     }
 }
 
@@ -96,12 +96,13 @@ void write_codes(const struct direct_context *c, const struct direct_tile *tile,
     const struct axis *a = c->plan->axes;
     const struct tiling *t = &c->plan->tiling;
     const struct results *r = c->run->results;
-    const int64_t channels = packing_rows(c->packing, block);
-    const int64_t channel =
-        tile->group * c->problem->channels_out + packing_channel(c->packing, block);
-    const int64_t stride = a[2].out_stride, extent = c->run->extent;
-    const int64_t begin = tile->first[2] * stride;
-    const int64_t count = least(begin + tile->shape[2] * stride, extent) - begin;
+    const int64_t folded = c->problem->folded, of_group = c->problem->channels_out / folded;
+    const int64_t channels = folded > 1 ? of_group : packing_rows(c->packing, block);
+    const int64_t channel = tile->group * of_group + packing_channel(c->packing, block);
+    const int64_t stride = a[2].out_stride * folded, extent = c->run->extent;
+    const int64_t first = tile->first[2] * stride - c->run->crop, begin = most(first, 0);
+    const int64_t count = least(first + tile->shape[2] * stride, extent) - begin;
+    if (count <= 0) return;
     const int64_t zs = positions_along(tile, &a[0], 0, sub->q[0]);
     const int64_t ys = positions_along(tile, &a[1], 1, sub->q[1]);
     /* Rows without gaps, in the sums and in the output. */
@@ -124,7 +125,7 @@ void write_codes(const struct direct_context *c, const struct direct_tile *tile,
             for (int64_t y = 0; y < ys && !(joined || (stride == 1 && r->by->is_coded)); y++) {
                 const int64_t here = at + y * out_pitch;
                 if (stride > 1)
-                    write_zipped(c, own, channel, channels, here, count,
+                    write_zipped(c, own, channel, channels, here, begin - first, count,
                                  line + y * t->pitch * 4, row_stride, pitch, stride);
                 activate_results(r, own, channel, channels, here, count);
             }

@@ -90,12 +90,13 @@ static void run_of_fields(const struct run_fields *f, struct run *run) {
 static int results_fit(const Kernel *self, const struct dequantization *d, const struct run *run,
                        int64_t bytes) {
     const struct problem *problem = &self->k.problem;
-    const int64_t channels = problem->groups * problem->channels_out;
+    const int64_t of_group = problem->channels_out / problem->folded;
+    const int64_t channels = problem->groups * of_group;
     /* Groups share no element. */
-    const int apart = !d->is_coded || problem->groups == 1 || problem->channels_out % 4 == 0;
+    const int apart = !d->is_coded || problem->groups == 1 || of_group % 4 == 0;
     const int64_t planes = d->is_coded ? divide_up(channels, 4) : channels;
-    return problem_has_codes(problem) && apart && d->channels == channels && problem->folded == 1 &&
-           d->positions == product_of(run->output, AXES) && run->extent == run->output[2] &&
+    return problem_has_codes(problem) && apart && d->channels == channels &&
+           d->positions == product_of((int64_t[]){run->output[0], run->output[1], run->extent}, AXES) &&
            bytes == product_of((int64_t[]){4, run->batch, planes, d->positions}, 4);
 }
 

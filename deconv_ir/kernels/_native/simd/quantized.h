@@ -98,8 +98,9 @@ struct quantized_functions {
                      int64_t count, uint32_t *out);
     /* The codes of a row, as signed bytes: code - 128.  Returns their sum. */
     int32_t (*quantize_row)(const struct quantizer *q, const float *row, int64_t count, int8_t *out);
-    /* Extend bytes, signed or not, to 16 bits: those of even and odd places; `odd` may be `in`. */
-    void (*extend)(int is_signed, const uint32_t *in, int64_t count, uint32_t *even, uint32_t *odd);
+    /* Extend bytes, signed or not, to 16 bits: the first two and the last two of each element;
+     * `last` may be `in`. */
+    void (*extend)(int is_signed, const uint32_t *in, int64_t count, uint32_t *first, uint32_t *last);
     /* The numbers of rows of sums, in whole vectors. */
     void (*dequantize_columns)(const struct column_dequantizer *d, const int32_t *row_sums,
                                int64_t rows, int64_t columns, const uint32_t *sums, float *out,

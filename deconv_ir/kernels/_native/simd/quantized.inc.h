@@ -259,25 +259,47 @@ static int32_t NAME(quantize_row)(const struct quantizer *q, const float *row, i
     return (int32_t)whole + all;
 }
 
-static void NAME(extend)(int is_signed, const uint32_t *in, int64_t count, uint32_t *even,
-                         uint32_t *odd) {
+/* The first and the last two bytes of each element, extended to 16 bits. */
+static inline __attribute__((always_inline)) void NAME(extend_vector)(NAME(uints) v, NAME(uints) *first,
+                                                                      NAME(uints) *last) {
+#define FIRST 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1
+#define LAST 2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15, -1
+#if defined(__AVX512F__) && LANES == 16
+    const __m512i ones = _mm512_broadcast_i32x4(_mm_setr_epi8(FIRST));
+    const __m512i others = _mm512_broadcast_i32x4(_mm_setr_epi8(LAST));
+    *first = (NAME(uints))_mm512_shuffle_epi8((__m512i)v, ones);
+    *last = (NAME(uints))_mm512_shuffle_epi8((__m512i)v, others);
+#elif defined(__AVX2__) && LANES == 8
+    *first = (NAME(uints))_mm256_shuffle_epi8((__m256i)v, _mm256_setr_epi8(FIRST, FIRST));
+    *last = (NAME(uints))_mm256_shuffle_epi8((__m256i)v, _mm256_setr_epi8(LAST, LAST));
+#else
+    *first = (v & 0xff) | (v & 0xff00) << 8;
+    *last = (v >> 16 & 0xff) | (v >> 8 & 0xff0000);
+#endif
+#undef FIRST
+#undef LAST
+}
+
+static void NAME(extend)(int is_signed, const uint32_t *in, int64_t count, uint32_t *first,
+                         uint32_t *last) {
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES) {
-        const NAME(uints) v = (NAME(uints))*(const NAME(loose_ints) *)(const void *)(in + i);
-        NAME(uints) first = v & 0x00ff00ff, second = v >> 8 & 0x00ff00ff;
+        NAME(uints) one, other;
+        NAME(extend_vector)((NAME(uints))*(const NAME(loose_ints) *)(const void *)(in + i), &one,
+                            &other);
         if (is_signed) {
-            first = (NAME(uints))((NAME(shorts))(first << 8) >> 8);
-            second = (NAME(uints))((NAME(shorts))v >> 8);
+            one = (NAME(uints))((NAME(shorts))(one << 8) >> 8);
+            other = (NAME(uints))((NAME(shorts))(other << 8) >> 8);
         }
-        *(NAME(loose_ints) *)(void *)(even + i) = (NAME(ints))first;
-        *(NAME(loose_ints) *)(void *)(odd + i) = (NAME(ints))second;
+        *(NAME(loose_ints) *)(void *)(first + i) = (NAME(ints))one;
+        *(NAME(loose_ints) *)(void *)(last + i) = (NAME(ints))other;
     }
     if (i == count) return;
-    uint32_t last[LANES] = {0}, evens[LANES], odds[LANES];
-    memcpy(last, in + i, (size_t)(count - i) * sizeof *in);
-    NAME(extend)(is_signed, last, LANES, evens, odds);
-    memcpy(even + i, evens, (size_t)(count - i) * sizeof *even);
-    memcpy(odd + i, odds, (size_t)(count - i) * sizeof *odd);
+    uint32_t rest[LANES] = {0}, ones[LANES], others[LANES];
+    memcpy(rest, in + i, (size_t)(count - i) * sizeof *in);
+    NAME(extend)(is_signed, rest, LANES, ones, others);
+    memcpy(first + i, ones, (size_t)(count - i) * sizeof *first);
+    memcpy(last + i, others, (size_t)(count - i) * sizeof *last);
 }
 
 static void NAME(dequantize_columns)(const struct column_dequantizer *d, const int32_t *row_sums,
