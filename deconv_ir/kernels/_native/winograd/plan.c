@@ -113,7 +113,7 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     int64_t lines = 0;
     for (int64_t i = 0; i < p->layout_count; i++) lines = most(lines, p->layouts[i].lines);
     t->level_size = t->uneven_size = 0;
-    if (p->points > 1 && sums_are_f32(k->problem.element)) {
+    if (p->points > 1 && !problem_has_codes(&k->problem)) {
         t->level_size =
             round_up(t->images * t->extent[0] * t->extent[1] * t->extent[2], line);
         t->uneven_size = wino_search_size(t);
