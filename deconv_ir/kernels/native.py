@@ -243,7 +243,9 @@ class CompiledKernel(PlannedKernel):
         )
         given = (None,) * 3 if codes is None else (codes.numbers, codes.scales, codes.zeros)
         self.layer = module.Kernel(None if bias is None else _packable(bias), *given, fields)
-        self.replaced_bytes = self.layer.packed_bytes if large is not None and codes is None else 0
+        # Filters of codes are kept: they would have to be computed again.
+        replaces = large is not None and codes is None and not dots
+        self.replaced_bytes = self.layer.packed_bytes if replaces else 0
         self._codes = codes
         if codes is not None:
             self.precision = f"f32 ({codes.name} weights)"
