@@ -50,7 +50,7 @@ def draw(seed: int, most_channels: int) -> IR:
     ("first", "most_channels"), [(0, 13), (20, 13), (40, 13), (120, 13), (250, 13), (0, 80)]
 )
 def test_a_plan_runs_within_its_own_peak(first: int, most_channels: int, tmp_path: Path) -> None:
-    """Small networks, where the smallest tiles are as large as what is left."""
+    """Of networks so small that the smallest scratchpad may not fit what a limit leaves."""
     for seed in range(first, first + 20):
         path = draw(seed, most_channels).save(tmp_path)
         free = deconv_ir.load(path).bind().plan

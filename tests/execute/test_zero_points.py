@@ -116,7 +116,7 @@ def layer(net: Network, type_: str, kind: str, data: Any, *, each: bool) -> tupl
 def test_layers_equal_the_definition_rounded_once(
     tmp_path: Any, type_: str, kind: str, each: bool
 ) -> None:
-    """Padding is the number 0, of which signed data have no level."""
+    """Signed data have no level for 0, the number of padding."""
     for ends in (RANGE, POSITIVE):
         net = Network("2,8,9,21")
         made, compute = layer(net, type_, kind, net.quantize(net.x, *ends), each=each)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.test_quantized import definition
+from kernels.quantized_cases import definition
 
+from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.quantization import Levels
 from deconv_ir.ir.scratchpad import DIRECT, UNLIMITED
 from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.native import LARGE_BYTES
 from deconv_ir.kernels.plan import RunShapes
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.quantized.kernel import QuantizedKernel
@@ -223,6 +225,22 @@ def test_transformed_weights_are_counted_and_need_a_budget(
     plan.run([x])
     assert kernel.packed_bytes - before == other.weight_bytes
     assert kernel.plan_shapes(shapes, UNLIMITED).algorithm.weight_bytes == 0
+
+
+def test_filters_that_are_read_again_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans count no memory that transformed weights leave."""
+    require(PLACES[-1], monkeypatch)
+    problem = Problem(1, 128, 128, (3, 3), (1, 1), (1, 1), True)
+    flat = np.random.default_rng(0).integers(-128, 128, 128 * 128 * 9).astype(np.int8)
+    codes = LazyTensor((128, 128, 3, 3), flat.dtype, lambda i, j: flat[i:j], is_reread=True)
+    kernel = kernel_of(problem, codes)
+    x = np.ones((1, 128, 6, 6), np.float32)
+    shapes = RunShapes(x.shape, (1, 1), (1, 128, 6, 6))
+    plan, before = kernel.plan_shapes(shapes, UNLIMITED), kernel.packed_bytes
+    assert before >= LARGE_BYTES
+    assert [found.filter_bytes for found in plan.candidates] == [0, 0]
+    plan.run([x])
+    assert kernel.packed_bytes - before == plan.candidates[1].weight_bytes
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
