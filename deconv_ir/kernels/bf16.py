@@ -85,7 +85,7 @@ def pack_rounded(matrix: Array) -> RightFactor | None:
         return rounded_matrix(matrix)
     if matrix.dtype != np.float32 or not matrix.size or not can_pack(*matrix.shape):
         return None
-    if not np.abs(matrix).max() < BEYOND_BF16:
+    if not np.maximum(matrix.max(), -matrix.min()) < BEYOND_BF16:
         return None
     pairs = pair_channels(matrix[np.newaxis])[0]
     isa = INSTRUCTION_SETS.index(pairs_instruction_set())

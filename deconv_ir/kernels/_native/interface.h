@@ -81,7 +81,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* Kernel.run(data, out, addend or None, dequantizer or None, windows or None, fields), Kernel.describe(shape, fields).
  * The results of codes are [N, channels, positions] in f32, or their codes, [N, ceil(channels / 4), positions]; the
  * addend has the shape of the results in f32.  `windows`, as the dequantizer says, are sums of data in 32 bits, [N,
- * window_planes, positions], and 16 elements more. */
+ * window_planes, positions], and WINDOWS_BEYOND elements more. */
 #define RUN_FIELDS(I, D, V)                                                            \
     V(pads_begin) V(output) I(threads) I(scratch_bytes) I(thread_bytes) I(winograd)    \
     I(extent) I(crop) V(data_of_whole) V(pads_begin_of_whole) V(output_of_whole)
@@ -144,9 +144,9 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
  * offsets[channel], or, with a class for each row of `columns` positions, offsets[channel][classes[row]], which are
  * those of the columns up to `begin`, of the next `chunk` ones, which are repeated, and from `end` on.  `of_channels`
  * is [channels, 6]: the scale, the factor of negative results for ACT_LEAKY, an integer to which sums are added before
- * they are multiplied, the greatest magnitude of the offsets without it, and factors of windows: an integer, which is
- * multiplied with them and added to sums, and a number, of which their multiples are added to the results.  With
- * ranges, results are codes, as in quantize().  `adds`: whether runs have an addend; `window_planes`: the planes of
+ * they are multiplied, the greatest magnitude of the offsets without it, and two factors of windows: windows times the
+ * first, an integer, are added to the sums, and windows times the second to the results.  With ranges, results are
+ * codes, as in quantize().  `adds`: whether runs have an addend; `window_planes`: the planes of
  * windows of an image, each for as many neighbouring channels, or 0.  `greatest_sum`: the greatest magnitude of a sum,
  * with windows. */
 #define DEQUANTIZER_FIELDS(I, D, V)                                                          \

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from deconv_ir.ir.operation import Direct
 
 
-_BEYOND = 16  # elements of windows that vectors may read after the last
-
-
 class PlannedCodes(ConvolutionKernel):
     """What plans need of a `QuantizedKernel`."""
 
@@ -94,6 +91,13 @@ class QuantizedPlan(ConvolutionPlan):
     def _windows_shape(self) -> tuple[int, ...]:
         output = self.shapes.output
         return (output[0], self._kernel.problem.groups, *output[2:])
+
+    @property
+    def _window_elements(self) -> int:
+        """Elements of windows, and those that vectors may read after the last."""
+        module = compiled_module()
+        beyond = 0 if module is None else int(module.WINDOWS_BEYOND)
+        return math.prod(self._windows_shape) + beyond
 
     def _find_offsets(self) -> SumOffsets:
         kernel, (data, pads, output, _) = self._kernel, self.shapes
@@ -162,7 +166,7 @@ class QuantizedPlan(ConvolutionPlan):
         codes = 0 if self._kernel.reads_codes else 4 * math.prod(self._codes)
         if self._windows is not None:
             other = self._windows.algorithm
-            codes += 4 * (math.prod(self._windows_shape) + _BEYOND)
+            codes += 4 * self._window_elements
             scratch = max(scratch, other.scratch_bytes)
             weights += 0 if other.packed else other.weight_bytes
         return found._replace(
@@ -284,7 +288,7 @@ class QuantizedPlan(ConvolutionPlan):
         if plan is None:
             return None
         count = math.prod(shape)
-        allocate = allocator((count + _BEYOND,), np.dtype(np.uint32))
+        allocate = allocator((self._window_elements,), np.dtype(np.uint32))
 
         def compute(codes: Array) -> Array:
             found = allocate()

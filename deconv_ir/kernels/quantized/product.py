@@ -9,7 +9,7 @@ import numpy as np
 
 from deconv_ir.ir.quantization import FOUR, Levels, WeightLevels
 from deconv_ir.kernels.activation import Activation
-from deconv_ir.kernels.products import RightFactor, matmul, padded_columns
+from deconv_ir.kernels.products import RightFactor, matmul, pack_columns, padded_columns
 from deconv_ir.kernels.quantized.codes import in_numpy
 from deconv_ir.kernels.quantized.filter import (
     NO_CODES,
@@ -98,7 +98,7 @@ class QuantizedMatrix(RightFactor):
         sums = codes.sum(axis=0, dtype=np.float64)
         # Data at level 0 are `output_low`, not 0.
         self._offsets = scales * levels.output_low[0] * (sums + terms * self._deltas)
-        self._bases = np.zeros((2, 0), np.int32)
+        self._bases, self._row_scales = np.zeros((2, 0), np.int32), np.zeros(0)
         module = compiled_module()
         if module is None:
             self._codes = codes.astype(element_of_sums(terms))
@@ -108,13 +108,10 @@ class QuantizedMatrix(RightFactor):
         elements[:terms] = np.ascontiguousarray(codes).view(np.uint8) ^ _SHIFT
         fours = np.ascontiguousarray(elements.reshape(-1, FOUR, columns).swapaxes(1, 2))
         del elements
-        padded = padded_columns(columns)
-        self._codes = np.empty(len(fours) * padded, np.float32)
-        fields = interface.pack_columns_fields(isa=self._isa)
-        module.pack_columns(fours.view(np.float32)[..., 0], self._codes, fields)
+        self._codes = pack_columns(fours.view(np.float32)[..., 0], self._isa)
         # What `interface.h` says about multiply_quantized().
         wholes = whole_deltas(self._deltas, terms)
-        self._bases = np.zeros((2, padded), np.int32)
+        self._bases = np.zeros((2, padded_columns(columns)), np.int32)
         self._bases[:, :columns] = _SHIFT * (sums + terms * wholes), _SHIFT - wholes
         self._row_scales = self._scales * (self._deltas - wholes)
 
@@ -122,7 +119,7 @@ class QuantizedMatrix(RightFactor):
     def nbytes(self) -> int:
         """Bytes of the codes, and of the numbers of columns."""
         own = self._codes, self._scales, self._deltas, self._offsets, self._bases
-        return sum(int(array.nbytes) for array in own)
+        return sum(int(array.nbytes) for array in (*own, self._row_scales))
 
     def multiplier(
         self, bias: Array | None, activation: Activation, count: int

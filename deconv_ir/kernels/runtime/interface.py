@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0xF6B61DA
+INTERFACE = 0x2E0FC07
 """The hash of the header."""
 
 AXES = 3

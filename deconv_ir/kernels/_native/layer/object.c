@@ -452,7 +452,7 @@ static PyMethodDef kernel_methods[] = {
     {"release", kernel_release, METH_NOARGS,
      "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, addend, dequantizer, fields) -> bool, or None where the filter has to be packed first"},
+     "run(data, out, addend, dequantizer, windows, fields) -> bool, or None where the filter has to be packed first"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, fields) -> dict: how run computes, or None where rows of the filter are not "
      "packed"},

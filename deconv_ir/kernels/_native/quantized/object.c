@@ -31,7 +31,7 @@ const struct dequantization *dequantization_of(PyObject *object) {
     return NULL;
 }
 
-/* What is added to levels in parts of steps before they are truncated. */
+/* The number that is added to a level, in LEVEL_PARTS, before it is truncated. */
 static double rounding_of(const struct requantizer *r) {
     /* The slope of HSwish is up to 1.5. */
     const double error = ERROR_32(r->codes.ends, r->greatest * r->codes.factor);

@@ -21,7 +21,7 @@ static inline struct quantizer quantizer_between(double low, double high, int64_
                               level_of_ends(low, high, factor)};
 }
 
-/* What the zero point of weights adds: windows times `whole` to the sums, and times `scale` to the numbers. */
+/* The zero point of weights adds `whole` times windows to the sums, and `scale` times windows to the numbers. */
 struct window_factor {
     int32_t whole;
     double scale;
