@@ -30,9 +30,9 @@ DIVISIBLE = 840
 MAX_SIZE = 1 << 12
 """Maximum number of sizes that are tried."""
 PLAUSIBLE = (*range(1, 41), *range(64, MAX_SIZE + 1, 32))
-"""The sizes that are tried of a layer whose bodies take long to infer."""
+"""The sizes that are tried where all of them would take long."""
 MAX_WORK = 120_000
-"""Maximum number of layers that are inferred for one layer and pattern, about a second."""
+"""Maximum number of layers that are inferred for one pattern: a second or a few."""
 INFERENCES = 3
 """How often a body is inferred for its layer, at most in most cases."""
 
@@ -85,11 +85,20 @@ def contradictions(context: InferredGraph) -> list[Contradiction]:
     def probes(pattern: SizePattern) -> list[Inference]:
         return [_probe(context, dynamic, size, pattern) for size in sizes]
 
+    def never_fits(index: int, pattern: SizePattern) -> bool:
+        work = _work(context.graph.layers[index]) * len(found)
+        if work * len(PLAUSIBLE) > MAX_WORK:
+            return False
+        # Where the last extent is given, the others seldom matter.
+        is_cheap = work * MAX_SIZE <= MAX_WORK and pattern.last is None
+        tried = range(1, MAX_SIZE) if is_cheap else PLAUSIBLE
+        return _never_fits(context, index, probes(pattern), sizes, tried)
+
     return [
         (error, context.graph.layers[parameter].name, sizes)
         for index, error, parameter in found
         if all(
-            _never_fits(context, index, probes(pattern), sizes)
+            never_fits(index, pattern)
             for pattern in (PATTERNS + LAST if error.rule == "input-shape" else PATTERNS)
         )
     ]
@@ -150,19 +159,22 @@ def _inputs(context: InferredGraph, index: int, inference: Inference) -> list[Te
 
 
 def _never_fits(
-    context: InferredGraph, index: int, probes: Sequence[Inference], sizes: Sequence[int]
+    context: InferredGraph,
+    index: int,
+    probes: Sequence[Inference],
+    sizes: Sequence[int],
+    tried: Sequence[int],
 ) -> bool:
     """Whether a layer fits neither at the sizes tried nor at those between."""
     if not all(index in _errors(inference) for inference in probes):
         return False
-    tried = [_inputs(context, index, inference) for inference in probes]
-    known = [infos for infos in tried if infos is not None]
+    inputs = [_inputs(context, index, inference) for inference in probes]
+    known = [infos for infos in inputs if infos is not None]
     lines = list(map(_Line.through, zip(*known, strict=True))) if len(known) == len(probes) else []
     first, second = sizes[:2]
-    work = _work(context.graph.layers[index])
-    if not lines or any(line is None for line in lines) or work * len(PLAUSIBLE) > MAX_WORK:
+    if not lines or any(line is None for line in lines):
         return False
-    for size in range(1, MAX_SIZE) if work * MAX_SIZE <= MAX_WORK else PLAUSIBLE:
+    for size in tried:
         infos = [line.at(size, first, second) for line in lines if line is not None]
         if None not in infos and _fits(
             context, index, [info for info in infos if info is not None]

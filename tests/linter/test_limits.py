@@ -117,3 +117,27 @@ def test_few_sizes_are_tried_where_bodies_are_large(
     result = check_bytes(declared(ir).encode(), "m.xml", choose(), tmp_path / "m.bin")
     assert [finding.code for finding in result.findings] == found
     assert tried <= 3 * len(probing.PLAUSIBLE) * len(found)
+
+
+@pytest.mark.parametrize(("layers", "found"), [(1, 1), (40, 40), (1000, 0)])
+def test_the_sizes_of_all_layers_are_bounded(
+    layers: int, found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An Add fits at no size: extents 2x and 1, without broadcasting."""
+    tried = 0
+
+    def infer_layer(*arguments: Any) -> Any:
+        nonlocal tried
+        tried += 1
+        return infer.infer_layer(*arguments)
+
+    monkeypatch.setattr(probing, "infer_layer", infer_layer)
+    ir = IR()
+    x = ir.parameter("x", "1,2,?,8")
+    one = ir.parameter("one", "1,2,1,8")
+    twice = ir.layer("Concat", [x, x], {"axis": "2"})
+    for _ in range(layers):
+        ir.result(ir.layer("Add", [twice, one], {"auto_broadcast": "none"}))
+    result = check_bytes(declared(ir).encode(), "m.xml", choose())
+    assert [finding.code for finding in result.findings].count("IR417") == found
+    assert tried <= len(probing.PATTERNS) * probing.MAX_WORK
