@@ -27,7 +27,7 @@ from deconv_ir.formats.openvino_xml.pieces import (
     whole,
 )
 from deconv_ir.formats.openvino_xml.reader import open_text, oversize
-from deconv_ir.formats.openvino_xml.scanner import TAG, Element, scan
+from deconv_ir.formats.openvino_xml.scanner import TAG, Element, TooDeep, depth_error, scan
 from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Edge, Graph, Info, Port
@@ -44,8 +44,11 @@ def parse_bytes(
     """Read an old IR from the bytes of its file, and keep the location of each part."""
     parsed = ParsedLegacy(file)
     try:
-        parsed.file_text = open_text(data, file, limits)
-        LegacyReader(parsed, parsed.file_text, limits).read()
+        parsed.file_text = text = open_text(data, file, limits)
+        try:
+            LegacyReader(parsed, text, limits).read()
+        except TooDeep:
+            raise depth_error(text) from None
     except DeconvError as error:
         for earlier in parsed.errors:
             if isinstance(earlier.location, GraphLocation):

@@ -13,6 +13,7 @@ from deconv_ir.findings import GraphLocation
 from deconv_ir.formats.files import read_input
 from deconv_ir.formats.openvino_xml.parsed import ParsedXML
 from deconv_ir.formats.openvino_xml.reader import Reader, open_text
+from deconv_ir.formats.openvino_xml.scanner import TooDeep, depth_error
 from deconv_ir.ir.graph import Graph
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
@@ -40,8 +41,11 @@ def parse_bytes(data: bytes, file: str | None = None, limits: Limits = DEFAULT_L
     """Read an IR from the bytes of its file, and keep the location of each part."""
     parsed = ParsedXML(file)
     try:
-        parsed.file_text = open_text(data, file, limits)
-        parsed.graph = Reader(parsed, parsed.file_text, limits).read()
+        parsed.file_text = text = open_text(data, file, limits)
+        try:
+            parsed.graph = Reader(parsed, text, limits).read()
+        except TooDeep:
+            raise depth_error(text) from None
     except DeconvError as error:
         for earlier in parsed.errors:
             if isinstance(earlier.location, GraphLocation):

@@ -326,7 +326,7 @@ class PieceReader:
 def info_of(element: Element) -> Info:
     """Convert an uninterpreted element.
 
-    Nesting is bounded by the parser (256 levels), so recursion is safe.
+    Nesting is bounded by the scanner, so recursion is safe.
     """
     return Info(
         element.tag,

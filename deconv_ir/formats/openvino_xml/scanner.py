@@ -1,6 +1,6 @@
 """Elements of a well-formed document, with the offsets of all their parts.
 
-Works on `Source.markup`, in which every ``<`` is a tag.
+Works on `XMLText.markup`, in which every ``<`` is a tag.
 """
 
 from __future__ import annotations
@@ -9,11 +9,19 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from deconv_ir.errors import IRError
 from deconv_ir.findings import TextSpan
-from deconv_ir.formats.openvino_xml.text import attribute_value, unescape
+from deconv_ir.formats.openvino_xml.text import XMLText, attribute_value, unescape
 
 TAG: Final = re.compile(r"""<(/?)([^\s/>]+)([^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*)*)>""")
 _ATTRIBUTE: Final = re.compile(r"""([^\s=/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+
+MAX_DEPTH: Final = 256
+"""Levels of elements within one that is scanned."""
+
+
+class TooDeep(Exception):
+    """An element contains more than `MAX_DEPTH` levels of others; `depth_error` tells where."""
 
 
 class Element:
@@ -87,7 +95,8 @@ def read_attributes(markup: str, start: int, end: int) -> dict[str, str]:
 def scan(markup: str, start: int = 0) -> Iterator[Element]:
     """Iterate over the elements from an offset on, with all they contain.
 
-    The iteration ends with the markup, or with the element that contains `start`.
+    The iteration ends with the markup, or with the element that contains `start`.  `TooDeep` is
+    raised where recursion over the elements would not be safe.
     """
     stack: list[Element] = []
     for match in TAG.finditer(markup, start):
@@ -100,9 +109,23 @@ def scan(markup: str, start: int = 0) -> Iterator[Element]:
         else:
             element = Element(markup, match[2], match.start(), match.start(3), end)
             if markup[end - 2] != "/":
+                if len(stack) == MAX_DEPTH:
+                    raise TooDeep
                 stack.append(element)
                 continue
         if stack:
             stack[-1].children.append(element)
         else:
             yield element
+
+
+def depth_error(text: XMLText) -> IRError:
+    """Return the error of a document whose elements are nested too deep."""
+    depth = 0
+    for match in TAG.finditer(text.markup):
+        depth += -1 if match[1] else text.markup[match.end() - 2] != "/"
+        if depth > MAX_DEPTH:
+            break
+    line, column = text.position(match.start())
+    message = f"elements are nested more than {MAX_DEPTH} deep"
+    return IRError(message, file=text.file, line=line, column=column, rule="xml")
