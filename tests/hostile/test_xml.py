@@ -125,6 +125,8 @@ def test_nested_bodies_are_refused(head: str, tail: str) -> None:
         ("<net>&amp;&#10;&#x10FFFF;</net>", True),
         ("<net>&#x110000;</net>", False),
         ("<net>&nbsp;</net>", False),
+        ("<?xml version='1.1'?><net/>", True),
+        ("<?xml version='1'?><net/>", False),
         ("<net a = '1'\r\n\t/>\n<!-- a --><?b?>", True),
         ("<net a='1'b='2'/>", False),
     ],

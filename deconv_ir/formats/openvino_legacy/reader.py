@@ -27,7 +27,7 @@ from deconv_ir.formats.openvino_xml.pieces import (
     whole,
 )
 from deconv_ir.formats.openvino_xml.reader import open_text, oversize
-from deconv_ir.formats.openvino_xml.scanner import TAG, Element, TooDeep, depth_error, scan
+from deconv_ir.formats.openvino_xml.scanner import TAG, Element, NestingError, depth_error, scan
 from deconv_ir.formats.openvino_xml.text import XMLText
 from deconv_ir.hints import Hint
 from deconv_ir.ir.graph import Edge, Graph, Info, Port
@@ -47,7 +47,7 @@ def parse_bytes(
         parsed.file_text = text = open_text(data, file, limits)
         try:
             LegacyReader(parsed, text, limits).read()
-        except TooDeep:
+        except NestingError:
             raise depth_error(text) from None
     except DeconvError as error:
         for earlier in parsed.errors:

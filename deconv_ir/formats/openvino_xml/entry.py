@@ -13,7 +13,7 @@ from deconv_ir.findings import GraphLocation
 from deconv_ir.formats.files import read_input
 from deconv_ir.formats.openvino_xml.parsed import ParsedXML
 from deconv_ir.formats.openvino_xml.reader import Reader, open_text
-from deconv_ir.formats.openvino_xml.scanner import TooDeep, depth_error
+from deconv_ir.formats.openvino_xml.scanner import NestingError, depth_error
 from deconv_ir.ir.graph import Graph
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
@@ -44,7 +44,7 @@ def parse_bytes(data: bytes, file: str | None = None, limits: Limits = DEFAULT_L
         parsed.file_text = text = open_text(data, file, limits)
         try:
             parsed.graph = Reader(parsed, text, limits).read()
-        except TooDeep:
+        except NestingError:
             raise depth_error(text) from None
     except DeconvError as error:
         for earlier in parsed.errors:

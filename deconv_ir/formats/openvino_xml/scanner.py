@@ -20,7 +20,7 @@ MAX_DEPTH: Final = 256
 """Levels of elements within one that is scanned."""
 
 
-class TooDeep(Exception):
+class NestingError(Exception):
     """An element contains more than `MAX_DEPTH` levels of others; `depth_error` tells where."""
 
 
@@ -95,7 +95,7 @@ def read_attributes(markup: str, start: int, end: int) -> dict[str, str]:
 def scan(markup: str, start: int = 0) -> Iterator[Element]:
     """Iterate over the elements from an offset on, with all they contain.
 
-    The iteration ends with the markup, or with the element that contains `start`.  `TooDeep` is
+    The iteration ends with the markup, or with the element that contains `start`.  `NestingError` is
     raised where recursion over the elements would not be safe.
     """
     stack: list[Element] = []
@@ -110,7 +110,7 @@ def scan(markup: str, start: int = 0) -> Iterator[Element]:
             element = Element(markup, match[2], match.start(), match.start(3), end)
             if markup[end - 2] != "/":
                 if len(stack) == MAX_DEPTH:
-                    raise TooDeep
+                    raise NestingError
                 stack.append(element)
                 continue
         if stack:

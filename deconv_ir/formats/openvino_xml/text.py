@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
-from xml.parsers import expat  # noqa: S407 - only for text without a DOCTYPE
+from xml.parsers import expat
 
 from deconv_ir.errors import IRError
 
@@ -203,14 +203,19 @@ def check_well_formed(data: bytes, file: str | None = None) -> None:
     expat accepts nearly all files, and starts 5 ms faster than lxml.  What it refuses, lxml parses
     again: it allows names of the fifth edition of XML, and says more about errors.
     """
-    if len(data) <= _EXPAT_BYTES:
-        try:
-            expat.ParserCreate("utf-8").Parse(data, True)
-        except expat.ExpatError:
-            pass
-        else:
-            return
-    _check_with_lxml(data, file)
+    if len(data) > _EXPAT_BYTES or not _is_accepted_by_expat(data):
+        _check_with_lxml(data, file)
+
+
+def _is_accepted_by_expat(data: bytes) -> bool:
+    versions = []
+    parser = expat.ParserCreate("utf-8")
+    parser.XmlDeclHandler = lambda version, _encoding, _standalone: versions.append(version)
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError:
+        return False
+    return versions in ([], ["1.0"])  # expat takes every text for a version
 
 
 def _check_with_lxml(data: bytes, file: str | None) -> None:
