@@ -95,8 +95,8 @@ def read_attributes(markup: str, start: int, end: int) -> dict[str, str]:
 def scan(markup: str, start: int = 0) -> Iterator[Element]:
     """Iterate over the elements from an offset on, with all they contain.
 
-    The iteration ends with the markup, or with the element that contains `start`.  `NestingError` is
-    raised where recursion over the elements would not be safe.
+    The iteration ends with the markup, or with the element that contains `start`.  `NestingError`
+    is raised where recursion over the elements would not be safe.
     """
     stack: list[Element] = []
     for match in TAG.finditer(markup, start):
