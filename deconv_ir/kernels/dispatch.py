@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
-# Algorithms of which runs can unpack weights.
-_UNPACKING = (Algorithm.COMPILED, Algorithm.DIRECT)
 
 
 def pack_filter(
@@ -135,7 +133,7 @@ def pack_filter(
             scratch_bytes=scratch_bytes,
             algorithm=chosen,
         )
-        if isinstance(filter, LazyTensor) and filter.stays_stored and chosen in _UNPACKING:
+        if isinstance(filter, LazyTensor) and filter.stays_stored:
             stored = _pack_codes(problem, filter, pack)
             if stored is not None:
                 return stored

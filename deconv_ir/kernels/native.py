@@ -231,7 +231,7 @@ class CompiledKernel(PlannedKernel):
             channel_block=channel_block,
             form=interface.COMPRESSED_FORMS if codes is None else codes.form,
             halves=codes is not None and codes.halves,
-            frees=large is not None and large.is_reread,
+            frees=large is not None and large.is_reread and codes is None,
             kernel=self.fill(kernel, 1),
             strides=self.fill(strides, 1),
             dilations=self.fill(problem.dilations, 1),

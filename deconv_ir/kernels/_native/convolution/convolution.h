@@ -140,11 +140,23 @@ static inline int64_t given_size(const struct kernel *k) {
 }
 /* Whether blocks of channels and sub-convolutions begin with whole bytes of codes of four bits. */
 int has_whole_pairs(const struct problem *problem, const struct packing *packing);
-/* Unpack the weights of `channels` input channels from `first` on, for a block of rows of a
- * sub-convolution with `taps` taps that begins at element `packed`: [channel][tap][row].  Up to a vector
- * beyond the end is overwritten. */
+/* Unpack terms, of input channels and taps, from `begin`, which is even, to before `end`, for a block of rows of a
+ * sub-convolution with `taps` taps that begins at element `packed`: [term][row].  Up to a vector beyond the
+ * end is overwritten. */
 void unpack_codes(const struct kernel *k, int64_t packed, int64_t group, int64_t block, int64_t taps,
-                  int64_t first, int64_t channels, float *out);
+                  int64_t begin, int64_t end, float *out);
+
+/* Codes that are fetched into the second-level cache while others are multiplied or transformed: unpacked from memory,
+ * they would keep the processor waiting. */
+struct fetched_codes {
+    const char *at;
+    int64_t bytes;
+};
+static inline void fetch_codes(struct fetched_codes codes, int64_t piece, int64_t pieces) {
+    const int64_t end = (piece + 1) * codes.bytes / pieces;
+    for (int64_t i = piece * codes.bytes / pieces; i < end; i += CACHE_LINE)
+        __builtin_prefetch(codes.at + i, 0, 2);
+}
 
 int packing_make(const struct problem *problem, const struct microkernels *kernels,
                  struct packing *packing);

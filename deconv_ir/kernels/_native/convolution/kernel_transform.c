@@ -248,14 +248,14 @@ int has_whole_pairs(const struct problem *problem, const struct packing *packing
 }
 
 void unpack_codes(const struct kernel *k, int64_t packed, int64_t group, int64_t block, int64_t taps,
-                  int64_t first, int64_t channels, float *out) {
+                  int64_t begin, int64_t end, float *out) {
     const struct compressed_functions *functions =
         BY_ISA((enum isa)k->problem.isa, &functions_compressed);
     const struct filter_codes *codes = k->codes;
     const int64_t rows = packing_rows(&k->packing, block), lanes = k->kernels->lanes;
     const int64_t channel =
         group * k->problem.channels_out + packing_channel(&k->packing, block);
-    const struct compressed_matrix m = {
+    struct compressed_matrix m = {
         .form = (enum compressed_form)k->problem.form,
         .k = k->problem.channels_in * taps,
         .n = rows,
@@ -267,8 +267,15 @@ void unpack_codes(const struct kernel *k, int64_t packed, int64_t group, int64_t
         .zeros = codes->zeros ? codes->zeros + channel : NULL,
         .halves = codes->halves,
     };
-    const int64_t begin = first * taps, end = begin + channels * taps;
     if (begin == end) return;
+    if (!m.scales && !m.zeros && m.form != COMPRESSED_4) {
+        /* The rows need not be told apart. */
+        m.codes += packed_size(k, begin * rows);
+        m.width = lanes;
+        m.k = m.group = divide_up((end - begin) * rows, lanes);
+        functions->unpack(&m, 0, 1, 0, m.k, out, lanes);
+        return;
+    }
     for (int64_t row = 0; row < rows; row += lanes) {
         /* The last vector overlaps the one before. */
         const int64_t at = most(least(row, rows - lanes), 0);

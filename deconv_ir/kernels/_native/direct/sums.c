@@ -130,11 +130,32 @@ static const struct epilogue *epilogue_of(const struct direct_context *c,
     return sweep->together && c->run->addition ? &c->run->addition->epilogue : &c->k->epilogue;
 }
 
+#define FETCHED_AT_ONCE 16 /* cache lines: more would wait for each other */
+#define SHORTEST_DEPTH 96  /* terms, so that loading and storing sums takes little time */
+
+/* Like sum_rows(), while codes are fetched. */
+static void sum_fetching(const struct microkernels *kernels, int rows, int64_t positions, int64_t depth,
+                         const int32_t *offsets, const char *data, const char *weights, char *sums,
+                         int64_t row_stride, int begins, const void *bias, const struct epilogue *finish,
+                         struct fetched_codes codes) {
+    const int64_t lines = divide_up(codes.bytes, CACHE_LINE * FETCHED_AT_ONCE);
+    const int64_t pieces = most(1, least(lines, depth / SHORTEST_DEPTH));
+    for (int64_t i = 0; i < pieces; i++) {
+        const int64_t first = i * depth / pieces, last = (i + 1) * depth / pieces;
+        const int ends = i + 1 == pieces;
+        fetch_codes(codes, i, pieces);
+        sum_rows(kernels, rows, positions, last - first, offsets + first, data,
+                 weights + first * rows * kernels->size, sums, row_stride, begins && i == 0, ends ? bias : NULL,
+                 ends ? finish : NULL);
+    }
+}
+
 /* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` has
  * its weights if a tile skips taps or they are unpacked, or is NULL. */
 static void sum_block(const struct direct_context *c, const struct direct_tile *tile,
                       const struct input_block *in, const struct sweep *sweep, int64_t sub_index,
-                      int64_t block_index, int64_t at, int64_t positions, const char *taken) {
+                      int64_t block_index, int64_t at, int64_t positions, const char *taken,
+                      struct fetched_codes fetched) {
     const struct packing *p = c->packing;
     const int64_t size = c->kernels->size;
     const struct sub *sub = &sweep->subs[sub_index];
@@ -159,6 +180,9 @@ static void sum_block(const struct direct_context *c, const struct direct_tile *
     if (in->guarded)
         sum_guarded(c, sub, channel, rows, positions, depth, data, weights, sums,
                     sweep->row_stride, in->begins, bias, finish);
+    else if (fetched.bytes)
+        sum_fetching(c->kernels, rows, positions, depth, offsets, data, weights, sums, sweep->row_stride, in->begins,
+                     bias, finish, fetched);
     else if (in->count != c->problem->channels_in ||
              !sum_joined(c, rows, sub->taps, offsets, positions, data, weights, sums, sweep->row_stride))
         sum_rows(c->kernels, rows, positions, depth, offsets, data, weights, sums, sweep->row_stride, in->begins,
@@ -171,8 +195,33 @@ static void unpack_weights(const struct direct_context *c, const struct direct_t
                            char *to) {
     const int64_t packed = sub->packed + sub->packed_taps * c->problem->channels_in *
                                              packing_channel(c->packing, block);
-    unpack_codes(c->k, packed, tile->group, block, sub->packed_taps, in->first, in->count,
+    const int64_t taps = sub->packed_taps;
+    unpack_codes(c->k, packed, tile->group, block, taps, in->first * taps, (in->first + in->count) * taps,
                  (float *)(void *)to);
+}
+
+/* The codes that are unpacked after those of a block of rows: `blocks` blocks later, or of the next `channels` input
+ * channels, or of the next sweep. */
+static struct fetched_codes next_codes(const struct direct_context *c, const struct input_block *all,
+                                       const struct sweep *sweep, int64_t sub_index, int64_t block, int64_t blocks,
+                                       int64_t first, int64_t channels) {
+    const struct packing *p = c->packing;
+    const struct sub *sub = &sweep->subs[sub_index];
+    block += blocks;
+    if (block >= sweep->blocks && first + channels < all->count) {
+        block %= blocks;
+        first += channels;
+    } else if (block >= sweep->blocks) {
+        first = 0;
+    }
+    block += sweep->first_block;
+    if (block >= p->blocks) return (struct fetched_codes){NULL, 0};
+    first += all->first;
+    const int64_t rows = packing_rows(p, block), taps = sub->packed_taps;
+    const int64_t packed = sub->packed + taps * (c->problem->channels_in * packing_channel(p, block) + first * rows);
+    const int64_t count = least(channels, c->problem->channels_in - first);
+    return (struct fetched_codes){(const char *)c->k->packed + packed_size(c->k, packed),
+                                  packed_size(c->k, count * taps * rows)};
 }
 
 /* Sum some blocks of rows of some sub-convolutions.
@@ -218,11 +267,19 @@ void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,
             for (int64_t at = 0, some; at < sweep->positions; at += some) {
                 some = least(step, sweep->positions - at);
                 for (int64_t sub = 0; sub < sweep->sub_count; sub++)
-                    for (int64_t b = from; b < end; b++)
+                    for (int64_t b = from; b < end; b++) {
+                        struct fetched_codes fetched = {NULL, 0};
+                        if (c->k->codes) {
+                            fetched = next_codes(c, all, sweep, sub, b, end - from, first, channels);
+                            const int64_t begin = at * fetched.bytes / sweep->positions;
+                            fetched.at += begin;
+                            fetched.bytes = (at + some) * fetched.bytes / sweep->positions - begin;
+                        }
                         sum_block(c, tile, &in, &part, sub, b, at, some,
                                   copied ? tile->weights + ((b - from) * sweep->sub_count + sub) *
                                                                block_bytes
-                                         : NULL);
+                                         : NULL, fetched);
+                    }
             }
         }
     }

@@ -268,7 +268,7 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         if (kernel_prepare(self, &buffers[0]) || take_codes(self, buffers + 1, f.halves))
             Py_CLEAR(self);
         else
-            self->frees = f.frees != 0;
+            self->frees = f.frees && !self->k.codes; /* codes are transformed in each run */
     }
     for (int i = 0; i < 4; i++)
         if (buffers[i].obj) PyBuffer_Release(&buffers[i]);

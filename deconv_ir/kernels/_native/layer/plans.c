@@ -24,7 +24,7 @@ void plan_release(struct shared_plan *shared) {
 #define JUDGED_BATCH 4
 
 static int may_use_winograd(const Kernel *self) {
-    return self->k.problem.winograd != WINOGRAD_NEVER && !self->k.codes && self->finite && self->k.packing.group_size &&
+    return self->k.problem.winograd != WINOGRAD_NEVER && self->finite && self->k.packing.group_size &&
            wino_supports(&self->k);
 }
 
@@ -127,7 +127,7 @@ int weights_are_kept(const Kernel *self, const struct shared_weights *form) {
 }
 
 int plan_needs_filter(const struct shared_plan *shared) {
-    return !shared->form || !form_is_packed(shared->form);
+    return !shared->form || !shared->form->packing.weights;
 }
 
 /* Compute a form's weights.  Returns OUT_OF_MEMORY or 0. */

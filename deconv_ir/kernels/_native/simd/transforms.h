@@ -86,6 +86,11 @@ struct transforms {
      * channel.  With `are_channels`, the rows are channels of one row. */
     void (*weights)(const struct wino_taps *taps, const struct wino_source *rows, int count,
                     int are_channels, int64_t channels, float *const *to, const int64_t *step);
+    /* Compute the weights of a block of `rows` rows, [channel][tap][row], `step` floats from channel to channel, at all
+     * points in f32: those of point i are written to to[i], `to_step` floats from channel to channel.  Up to MAX_ROWS
+     * floats beyond the last row are read and written. */
+    void (*weights_of_block)(const struct wino_taps *taps, const float *from, int64_t rows, int64_t channels,
+                             int64_t step, float *const *to, int64_t to_step);
     /* The largest of some magnitudes; NaN is above all others. */
     float (*largest)(const float *values, int64_t count);
     /* Raise each row's value to the largest magnitude of some taps' weights, [tap][row]. */

@@ -111,58 +111,9 @@ typedef int64_t NAME(row_bits) __attribute__((vector_size(MAX_ROWS * sizeof(int6
 #define WIDE NAME(doubles)
 #define INLINE static inline __attribute__((always_inline))
 
-/* Computes the values at the points of one axis, `step` apart, from some of F(m, r)'s taps. */
-INLINE void NAME(values_of_axis)(const enum wino_size size, const WIDE *taps, WIDE *values,
-                                 const int64_t step) {
-    const WIDE last = size == F_2_3 || size == F_4_3 ? taps[2] : taps[1];
-    values[0] = taps[0];
-    if (size == F_4_2) {
-        values[step] = taps[0] + taps[1];
-        values[2 * step] = taps[0] - taps[1];
-        values[3 * step] = taps[0] + 2 * taps[1];
-        values[4 * step] = last;
-        return;
-    }
-    if (size == F_4_3) {
-        const WIDE sum = taps[0] + taps[2], far = taps[0] + 4 * taps[2];
-        values[step] = sum + taps[1];
-        values[2 * step] = sum - taps[1];
-        values[3 * step] = far + 2 * taps[1];
-        values[4 * step] = far - 2 * taps[1];
-        values[5 * step] = last;
-        return;
-    }
-    if (size == F_2_2) {
-        values[step] = taps[0] + taps[1];
-        values[2 * step] = last;
-        return;
-    }
-    const WIDE even = (size == F_2_3 ? taps[0] + taps[2] : taps[0]) * .5, odd = taps[1] * .5;
-    values[step] = even + odd;
-    values[2 * step] = even - odd;
-    values[3 * step] = last;
-}
-
-/* Computes the values of all axes, one after the other. */
-static void NAME(values)(const enum wino_size *size, const int *count, const int *first,
-                         WIDE *values) {
-    WIDE next[MOST_VALUES];
-    int before = 1, after = count[0] * count[1] * count[2];
-    for (int a = 0; a < AXES; a++) {
-        const int points = wino_points(size[a]);
-        after /= count[a];
-        if (points == 1) continue;
-        for (int i = 0; i < before; i++)
-            for (int j = 0; j < after; j++) {
-                WIDE taps[3] = {{0}};
-                for (int t = 0; t < count[a]; t++)
-                    taps[first[a] + t] = values[(i * count[a] + t) * after + j];
-                NAME(values_of_axis)(size[a], taps, next + i * points * after + j, after);
-            }
-        before *= points;
-        memcpy(values, next, (size_t)(before * after) * sizeof *values);
-    }
-}
+#define VALUES(x) NAME(x)
+#include "simd/values.inc.h"
+#undef VALUES
 
 /* Channels that are buffered before their values are stored: points are whole pages apart. */
 #define WAITING 16
@@ -177,9 +128,13 @@ INLINE WIDE NAME(load_rows)(const struct wino_source *rows, const int count, int
     return some;
 }
 
-/* The same for contiguous rows, by elements: GCC widens a whole vector in halves. */
+/* The same for contiguous rows; without an instruction for all, by elements: GCC widens a whole vector in halves. */
 INLINE WIDE NAME(load_together)(const float *p) {
+#ifdef __AVX512F__
+    return (WIDE)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+#else
     return (WIDE){p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};
+#endif
 }
 
 /* The same for rows in two runs: q is the address of the second, less the length of the first. */
@@ -322,6 +277,72 @@ static void NAME(weights_of_pairs)(const struct wino_taps *taps, const struct wi
     }
 }
 
+/* Weights that are transformed in each run: in f32. */
+#undef WIDE
+#define WIDE NAME(floats)
+#define VALUES(x) JOIN(x, narrow, SUFFIX)
+#include "simd/values.inc.h"
+
+INLINE WIDE NAME(load_narrow)(const float *p) {
+    WIDE some;
+    memcpy(&some, p, sizeof some);
+    return some;
+}
+
+/* Computes the values of weights_of_block() for planes of taps, with all sizes constant. */
+INLINE void NAME(planes_of_block)(const enum wino_size size_y, const enum wino_size size_x, const struct wino_taps *t,
+                                  const float *from, int64_t rows, int64_t channels, int64_t step,
+                                  float *const *to, int64_t to_step) {
+    const int ys = size_y == F_2_3 ? 3 : 2, xs = size_x == F_2_3 ? 3 : 2;
+    const int points_y = wino_points(size_y), points_x = wino_points(size_x);
+    for (int64_t channel = 0; channel < channels; channel++, from += step) {
+        WIDE taps[3], columns[3][4], values[4];
+#pragma GCC unroll 3
+        for (int x = 0; x < xs; x++) {
+#pragma GCC unroll 3
+            for (int y = 0; y < ys; y++) taps[y] = NAME(load_narrow)(from + t->at[y * xs + x] * rows);
+            VALUES(values_of_axis)(size_y, taps, columns[x], 1);
+        }
+#pragma GCC unroll 4
+        for (int y = 0; y < points_y; y++) {
+#pragma GCC unroll 3
+            for (int x = 0; x < xs; x++) taps[x] = columns[x][y];
+            VALUES(values_of_axis)(size_x, taps, values, 1);
+#pragma GCC unroll 4
+            for (int x = 0; x < points_x; x++)
+                memcpy(to[y * points_x + x] + channel * to_step, &values[x], sizeof values[x]);
+        }
+    }
+}
+
+static void NAME(weights_of_block)(const struct wino_taps *t, const float *from, int64_t rows, int64_t channels,
+                                   int64_t step, float *const *to, int64_t to_step) {
+    const int all = t->count[0] * t->count[1] * t->count[2];
+    const int y = t->size[1], x = t->size[2];
+#define PLANES(SIZE_Y, SIZE_X)                                                                                \
+    if (t->size[0] == F_1_1 && y == SIZE_Y && x == SIZE_X && t->count[1] == (SIZE_Y == F_2_3 ? 3 : 2) &&        \
+        t->count[2] == (SIZE_X == F_2_3 ? 3 : 2)) {                                                            \
+        NAME(planes_of_block)(SIZE_Y, SIZE_X, t, from, rows, channels, step, to, to_step);                     \
+        return;                                                                                                \
+    }
+    PLANES(F_2_3, F_2_3)
+    PLANES(F_2_2, F_2_2)
+    PLANES(F_3_2, F_3_2)
+    PLANES(F_2_2, F_3_2)
+    PLANES(F_3_2, F_2_2)
+#undef PLANES
+    int points = 1;
+    for (int a = 0; a < AXES; a++) points *= wino_points(t->size[a]);
+    for (int64_t channel = 0; channel < channels; channel++, from += step) {
+        WIDE values[MOST_VALUES];
+        for (int tap = 0; tap < all; tap++) values[tap] = NAME(load_narrow)(from + t->at[tap] * rows);
+        VALUES(values)(t->size, t->count, t->first, values);
+        for (int point = 0; point < points; point++)
+            if (to[point]) memcpy(to[point] + channel * to_step, &values[point], sizeof values[point]);
+    }
+}
+#undef VALUES
+
 static float NAME(largest)(const float *values, int64_t count) {
     int32_t largest = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -371,6 +392,7 @@ static const struct transforms NAME(transforms) = {
     .tile_line = NAME(tile_line),
     .interleave = NAME(interleave),
     .weights = NAME(weights),
+    .weights_of_block = NAME(weights_of_block),
     .largest = NAME(largest),
     .raise_taps = NAME(raise_taps),
     .add_taps = NAME(add_taps),

@@ -43,6 +43,7 @@ static void tile_make(const struct wino_context *c, int64_t place, int64_t row_g
     out->levels = out->panel + (c->shared ? 0 : t->panel_size);
     out->uneven = (int32_t *)(void *)(out->levels + t->level_size);
     out->uneven_count = 0;
+    out->weights = out->levels + t->level_size + t->uneven_size;
     if (c->shared) out->panel = c->shared + place * t->shared_size;
     out->sums = out->zeros + t->line;
     out->out = out->zeros + t->sums_size;
@@ -87,8 +88,10 @@ static void sum_chunk(const struct wino_context *c, const struct wino_tile *tile
                       const struct wino_layout *layout) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
-    const float *weights =
-        p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
+    const float *weights = tile->weights;
+    if (c->k->codes)
+        wino_transform_codes(c->k, p, tile->group, chunk, tile->weights);
+    else weights = p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
     const int64_t point_step = t->blocks * t->panel_block;
     const float *bias =
         p->bias + (tile->group * p->units + chunk * p->chunk_units) * p->axes[2].stride;
@@ -97,10 +100,12 @@ static void sum_chunk(const struct wino_context *c, const struct wino_tile *tile
         const int64_t rows = layout->rows[i], depth = p->depth[i % p->points];
         const float *panel = tile->panel + i * point_step;
         float *sums = tile->sums + line * t->line;
+        if (c->k->codes && chunk + 1 < p->chunks)
+            wino_fetch_codes(c->k, p, tile->group, chunk + 1, i, p->alignments * p->points);
         if (rows)
             sum_rows(c, tile->blocks, rows, depth, panel, weights, sums, t->line,
                      p->points == 1 ? bias : NULL);
-        weights += rows * depth;
+        weights += rows * depth + (c->k->codes ? CODES_GAP : 0);
         bias += rows;
         line += rows;
     }
@@ -336,7 +341,7 @@ static void run_chunk(void *filled, int64_t piece, void *scratch) {
     /* Use the scratch of this thread, except for the panel.  The scratch of the tile's own thread
      * begins at `tile.block`. */
     const int64_t away = (char *)scratch - (char *)tile.block;
-    float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row};
+    float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row, &tile.weights};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         *own[i] = (float *)((char *)*own[i] + away);
     memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));

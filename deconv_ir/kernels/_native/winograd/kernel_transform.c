@@ -270,8 +270,8 @@ struct pack_job {
 };
 
 /* The taps of a part of a sub-convolution. */
-static void taps_make(const struct problem *problem, const struct wino_packing *p,
-                      const int64_t q[AXES], int64_t part, struct wino_taps *taps) {
+void wino_taps_make(const struct problem *problem, const struct wino_packing *p, const int64_t q[AXES], int64_t part,
+                    struct wino_taps *taps) {
     const struct wino_axis *a = p->axes;
     const int64_t of[AXES] = {part / a[2].parts / a[1].parts, part / a[2].parts % a[1].parts,
                               part % a[2].parts};
@@ -387,7 +387,7 @@ static void make_weights(const struct kernel *k, const struct wino_packing *p, i
             sources[i] = source_of(k, p, group, unit / p->subs + i, q);
         for (int64_t part = 0; part < p->parts; part++) {
             struct wino_taps taps;
-            taps_make(&k->problem, p, q, part, &taps);
+            wino_taps_make(&k->problem, p, q, part, &taps);
             for (int64_t point = 0; point < p->points; point++) {
                 const int64_t before = p->at_depth[part][point];
                 to[point] = first[point] && before >= 0
@@ -428,7 +428,7 @@ static void place_bias(const struct kernel *k, const struct wino_packing *p) {
 }
 
 int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *p) {
-    return k->problem.groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
+    return k->codes ? 0 : k->problem.groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
 }
 
 /* Discard the blocks of rows of the packed filter that chunks before this one, over all groups, have read. */
@@ -451,11 +451,12 @@ static void discard_before(const struct kernel *k, const struct wino_packing *p,
 #define DISCARDED_PARTS 16
 
 int wino_pack(const struct kernel *k, int64_t threads, int frees, struct wino_packing *p) {
-    p->weights = allocate_weights(wino_weight_bytes(k, p));
+    if (!k->codes) p->weights = allocate_weights(wino_weight_bytes(k, p));
     p->bias = calloc((size_t)(k->problem.groups * p->units * p->axes[2].stride) + MAX_ROWS,
                      sizeof(float));
-    if (!p->weights || !p->bias || wino_scales_make(k, p)) return -1;
+    if ((!p->weights && !k->codes) || !p->bias || wino_scales_make(k, p)) return -1;
     if (p->points == 1) place_bias(k, p);
+    if (k->codes) return 0;
     const int64_t all = k->problem.groups * p->chunks;
     const int64_t step = frees ? round_up(divide_up(all, DISCARDED_PARTS), threads) : all;
     int failed = 0;

@@ -120,7 +120,7 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     }
     t->sums_size = (lines + 1) * t->line; /* and a line of zeros */
     if (t->level_size > 0)
-        t->sums_size = most(t->sums_size, wino_direct_size(k->kernels, p, t->width));
+        t->sums_size = most(t->sums_size, wino_direct_size(k, p, t->width));
     const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
     t->out_step = outputs * a[2].stride * t->line;
     t->out_size = a[0].points * a[2].outputs * (a[1].points + a[1].outputs) * t->line +
@@ -137,7 +137,8 @@ static void size_tile(const struct kernel *k, const struct wino_plan *plan,
     t->work_size = round_up(
         most(t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size + t->flat_size,
              t->sums_size + t->out_size + t->row_size), line);
-    t->bytes = (t->work_size + t->panel_size + t->level_size + t->uneven_size) *
+    t->weights_size = k->codes ? round_up(wino_chunk_size(k, p), line) : 0;
+    t->bytes = (t->work_size + t->panel_size + t->level_size + t->uneven_size + t->weights_size) *
                (int64_t)sizeof(float);
 }
 

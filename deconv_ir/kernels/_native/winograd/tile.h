@@ -25,6 +25,7 @@ struct wino_tile {
     int64_t positions, blocks;      /* blocks of positions of a product */
     float *block, *z, *y, *ready, *loaded, *flat, *panel, *sums, *zeros; /* scratch */
     float *out, *row; /* scratch */
+    float *weights;   /* scratch of a chunk's transformed weights, if the filter has codes */
     float *levels; /* [image][z][y][x] */
     int32_t *uneven; /* windows that are summed directly: their positions */
     int64_t uneven_count;

@@ -24,13 +24,14 @@ struct piece {
     int64_t *data;                          /* [tap][result] */
     float *panel, *sums;                    /* [tap of a channel][result], [channel][result] */
     char *raw;                              /* [result] */
+    float *weights;                         /* [tap][row], if the filter has codes */
 };
 
-int64_t wino_direct_size(const struct microkernels *kernels, const struct wino_packing *p,
-                         int64_t width) {
+int64_t wino_direct_size(const struct kernel *k, const struct wino_packing *p, int64_t width) {
     const int64_t channels = p->units / p->subs + MAX_ROWS;
-    const int64_t wide = 2 + wino_most_taps(p), narrow = 1 + wino_go(kernels) + channels;
-    return width * (2 * wide + narrow) + CACHE_LINE; /* pointers and offsets are two floats */
+    const int64_t wide = 2 + wino_most_taps(p), narrow = 1 + wino_go(k->kernels) + channels;
+    const int64_t weights = k->codes ? wino_go(k->kernels) * MAX_ROWS + MOST_LANES : 0;
+    return width * (2 * wide + narrow) + CACHE_LINE + weights; /* pointers and offsets are two floats */
 }
 
 /* The sub-convolution of a piece, and its scratch. */
@@ -57,6 +58,7 @@ static struct piece piece_make(const struct wino_tile *tile, int64_t sub, void *
     p.panel = (float *)(void *)(p.data + taps * width);
     p.sums = p.panel + wino_go(c->kernels) * width;
     p.raw = (char *)(p.sums + (c->problem->channels_out + MAX_ROWS) * width);
+    p.weights = (float *)(void *)p.raw + width;
     return p;
 }
 
@@ -154,8 +156,14 @@ static void piece_sum(const struct piece *p, int64_t first_block, int64_t last_b
         for (int64_t block = first_block; block < last_block; block++) {
             const int rows = packing_rows(d, block);
             const int64_t channel = packing_channel(d, block);
+            const float *weights = packed + p->depth * channel + first * rows;
+            if (c->k->codes) {
+                unpack_codes(c->k, p->packed + p->depth * channel, p->tile->group, block, taps, first, first + count,
+                             p->weights);
+                weights = p->weights;
+            }
             c->kernels->table[rows][width / c->kernels->lanes](
-                count, c->plan->offsets, p->panel, packed + p->depth * channel + first * rows,
+                count, c->plan->offsets, p->panel, weights,
                 p->sums + channel * width, width, 1, first == 0,
                 ends && bias ? bias + channel : NULL, ends ? &c->k->epilogue : NULL);
         }

@@ -12,8 +12,7 @@
 
 /* The largest magnitude of a weight of each input channel and row, for a block of rows of one
  * group's packed filter: [channel in][MAX_ROWS]. */
-static void magnitudes(const struct kernel *k, const float *packed, int64_t block,
-                       float *largest) {
+static void magnitudes(const struct kernel *k, int64_t group, int64_t block, float *largest, float *room) {
     const struct packing *d = &k->packing;
     const int64_t ins = k->problem.channels_in, outs = k->problem.channels_out;
     const int64_t rows = packing_rows(d, block);
@@ -21,10 +20,12 @@ static void magnitudes(const struct kernel *k, const float *packed, int64_t bloc
     memset(largest, 0, (size_t)(ins * MAX_ROWS) * sizeof *largest);
     for (int64_t sub = 0; sub < d->subs[0].count * d->subs[1].count * d->subs[2].count; sub++) {
         const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
-        const float *from =
-            packed + d->sub_start[sub] + taps * ins * packing_channel(d, block);
-        for (int64_t i = 0; i < ins; i++, from += taps * rows)
-            transforms->raise_taps(from, taps, rows, largest + i * MAX_ROWS);
+        for (int64_t first = 0, count; first < ins; first += count) {
+            count = least(wino_unpacked_channels(k), ins - first);
+            const float *from = wino_block_weights(k, group, sub, block, first, count, room);
+            for (int64_t i = first; i < first + count; i++, from += taps * rows)
+                transforms->raise_taps(from, taps, rows, largest + i * MAX_ROWS);
+        }
     }
 }
 
@@ -34,14 +35,14 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
     const int64_t ins = k->problem.channels_in;
     /* Vectors may read beyond the last channel. */
     p->scales = calloc((size_t)(k->problem.groups * ins + MOST_LANES), sizeof *p->scales);
-    float *largest = malloc((size_t)(ins * MAX_ROWS) * sizeof *largest);
+    float *largest = malloc((size_t)(ins * MAX_ROWS + wino_block_size(k)) * sizeof *largest);
     const struct transforms *transforms = wino_transforms(k);
     const int failed = !p->scales || !largest, judges = !problem_has_codes(&k->problem);
     for (int64_t group = 0; group < k->problem.groups && judges && !failed; group++) {
         float *scales = p->scales + group * ins;
         for (int64_t i = 0; i < ins; i++) scales[i] = 1;
         for (int64_t block = 0; block < k->packing.blocks; block++) {
-            magnitudes(k, (const float *)k->packed + group * k->packing.group_size, block, largest);
+            magnitudes(k, group, block, largest, largest + ins * MAX_ROWS);
             float whole[MAX_ROWS] = {0};
             transforms->raise_taps(largest, ins, MAX_ROWS, whole);
             for (int64_t i = 0; i < ins * MAX_ROWS; i++) {
@@ -57,21 +58,26 @@ int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
 }
 
 /* Finds the largest magnitude of each input channel's weights in a packed sub-convolution. */
-static void largest_of_channels(const struct kernel *k, const float *from, int64_t taps,
-                                float *largest) {
+static void largest_of_channels(const struct kernel *k, int64_t group, int64_t sub, int64_t taps,
+                                float *largest, float *room) {
     const struct packing *d = &k->packing;
     const struct transforms *transforms = wino_transforms(k);
     for (int64_t block = 0; block < d->blocks; block++)
-        for (int64_t i = 0; i < k->problem.channels_in; i++, from += taps * packing_rows(d, block)) {
-            const float found = transforms->largest(from, taps * packing_rows(d, block));
-            if (!(found <= largest[i])) largest[i] = found;
+        for (int64_t first = 0, count; first < k->problem.channels_in; first += count) {
+            const int64_t weights = taps * packing_rows(d, block);
+            count = least(wino_unpacked_channels(k), k->problem.channels_in - first);
+            const float *from = wino_block_weights(k, group, sub, block, first, count, room);
+            for (int64_t i = first; i < first + count; i++, from += weights) {
+                const float found = transforms->largest(from, weights);
+                if (!(found <= largest[i])) largest[i] = found;
+            }
         }
 }
 
 /* Computes the sum of magnitudes of each tap of a packed sub-convolution over the input channels,
  * [tap][channel out], relative to the largest of each input channel. */
-static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
-                     const float *largest, float *sums) {
+static void sum_taps(const struct kernel *k, int64_t group, int64_t sub, int64_t taps,
+                     const float *largest, float *sums, float *room) {
     const struct packing *d = &k->packing;
     const int64_t outs = k->problem.channels_out;
     const struct transforms *transforms = wino_transforms(k);
@@ -79,9 +85,13 @@ static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
     for (int64_t block = 0; block < d->blocks; block++) {
         const int64_t rows = packing_rows(d, block);
         float *to = sums + packing_channel(d, block);
-        for (int64_t i = 0; i < k->problem.channels_in; i++, from += taps * rows) {
-            const float factor = 1 / fmaxf(largest[i], FLT_MIN);
-            transforms->add_taps(from, taps, rows, factor, to, outs);
+        for (int64_t first = 0, count; first < k->problem.channels_in; first += count) {
+            count = least(wino_unpacked_channels(k), k->problem.channels_in - first);
+            const float *from = wino_block_weights(k, group, sub, block, first, count, room);
+            for (int64_t i = first; i < first + count; i++, from += taps * rows) {
+                const float factor = 1 / fmaxf(largest[i], FLT_MIN);
+                transforms->add_taps(from, taps, rows, factor, to, outs);
+            }
         }
     }
 }
@@ -133,21 +143,21 @@ int wino_takes_weights(const struct kernel *k) {
     const int64_t ins = k->problem.channels_in, outs = k->problem.channels_out;
     const int64_t subs = d->subs[0].count * d->subs[1].count * d->subs[2].count;
     if (problem_has_codes(&k->problem)) return room_of_sums(k);
-    float *largest = malloc((size_t)(ins + d->group_size / ins) * sizeof *largest);
+    const int64_t sums = d->group_size / ins;
+    float *largest = malloc((size_t)(ins + sums + wino_block_size(k)) * sizeof *largest);
     if (!largest) return OUT_OF_MEMORY;
+    float *room = largest + ins + sums;
     int takes = 1;
     for (int64_t group = 0; group < k->problem.groups && takes; group++) {
-        const float *weights = (const float *)k->packed + group * d->group_size;
         memset(largest, 0, (size_t)ins * sizeof *largest);
         for (int64_t sub = 0; sub < subs; sub++)
-            largest_of_channels(k, weights + d->sub_start[sub],
-                                (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs),
-                                largest);
+            largest_of_channels(k, group, sub, (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs),
+                                largest, room);
         takes = wino_transforms(k)->largest(largest, ins) <= LARGEST_WEIGHT;
         for (int64_t sub = 0; sub < subs && takes; sub++) {
             const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
             if (taps == 1) continue; /* nothing to compare with */
-            sum_taps(k, weights + d->sub_start[sub], taps, largest, largest + ins);
+            sum_taps(k, group, sub, taps, largest, largest + ins, room);
             takes = is_even(largest + ins, taps, outs);
         }
     }

@@ -95,7 +95,8 @@ struct wino_packing {
     int64_t layout_count;
     struct wino_layout *layouts;
     int64_t *chunk_first;  /* [chunks + 1]: first weight of a chunk */
-    /* [group][chunk][alignment][point][block of rows][part][channel][row] */
+    /* [group][chunk][alignment][point][block of rows][part][channel][row]; NULL if the filter has codes: jobs transform
+     * those of a chunk. */
     float *weights;
     float *bias;   /* with one point: [group][chunk][alignment][row] */
     float *scales; /* [group][channel]: the factors of levels; not used for integers */
@@ -124,7 +125,7 @@ struct wino_tiling {
     int64_t out_step, row_step;  /* floats of the outputs, and of the rows, of one channel */
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
-    int64_t level_size, uneven_size, sums_size, out_size, row_size, bytes;
+    int64_t level_size, uneven_size, sums_size, out_size, row_size, weights_size, bytes;
     int64_t work_size; /* of filling a panel or computing results: the larger one */
     /* If panels are shared: floats of the panel and the levels of each fill of a place, and bytes
      * of all places. */
@@ -203,9 +204,35 @@ int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *pac
 /* Whether weights are finite, small enough and even enough to be transformed; or OUT_OF_MEMORY.  Of integers, 1 more
  * than the bits by which any of their sums can be shifted. */
 int wino_takes_weights(const struct kernel *k);
+/* Find the taps of a part of sub-convolution q. */
+void wino_taps_make(const struct problem *problem, const struct wino_packing *packing, const int64_t q[AXES],
+                    int64_t part, struct wino_taps *taps);
+/* Sub-convolutions of the packed filter; the taps of one; the first weight of a block of its rows. */
+int64_t wino_subs(const struct packing *direct);
+int64_t wino_taps_of(const struct kernel *k, int64_t sub);
+int64_t wino_packed_at(const struct kernel *k, int64_t group, int64_t sub, int64_t block);
+/* Input channels of a filter of codes that are unpacked at once. */
+int64_t wino_unpacked_channels(const struct kernel *k);
+/* Floats of scratch for a block of rows of these. */
+int64_t wino_block_size(const struct kernel *k);
+/* Return the weights of a block of rows of a packed sub-convolution, for `count` input channels from `first` on,
+ * [channel in][tap][row]; codes are unpacked to `room`. */
+const float *wino_block_weights(const struct kernel *k, int64_t group, int64_t sub, int64_t block, int64_t first,
+                                int64_t count, float *room);
+/* Floats of scratch for the transformed weights of a chunk of codes. */
+int64_t wino_chunk_size(const struct kernel *k, const struct wino_packing *packing);
+/* Floats after the weights of a chunk of codes at each point, so that points do not share a few sets of the cache, and
+ * rows of vectors may be written beyond the last. */
+#define CODES_GAP 16
+/* Unpack and transform the weights of a chunk of a group to `scratch`. */
+void wino_transform_codes(const struct kernel *k, const struct wino_packing *packing, int64_t group, int64_t chunk,
+                          float *scratch);
+/* Fetch a piece of the codes of a chunk into the second-level cache, of `pieces` equal ones. */
+void wino_fetch_codes(const struct kernel *k, const struct wino_packing *packing, int64_t group, int64_t chunk,
+                      int64_t piece, int64_t pieces);
 /* Compute the scale of each input channel in levels.  Returns nonzero when out of memory. */
 int wino_scales_make(const struct kernel *k, struct wino_packing *packing);
-/* Transform the weights of a packing; with `frees`, the memory of the packed filter is discarded part by
+/* Transform the weights of a packing, unless they are codes; with `frees`, the memory of the packed filter is discarded part by
  * part, so that both are never in memory at once.  Returns OUT_OF_MEMORY, or 0. */
 int wino_pack(const struct kernel *k, int64_t threads, int frees, struct wino_packing *packing);
 
@@ -247,8 +274,7 @@ static inline int64_t wino_most_taps(const struct wino_packing *p) {
 /* Floats of scratch for the search for uneven windows. */
 int64_t wino_search_size(const struct wino_tiling *tiling);
 /* Floats of scratch for summing windows directly. */
-int64_t wino_direct_size(const struct microkernels *kernels, const struct wino_packing *packing,
-                         int64_t width);
+int64_t wino_direct_size(const struct kernel *k, const struct wino_packing *packing, int64_t width);
 /* Maximum number of jobs at a time, and so of threads that use scratch. */
 static inline int64_t wino_jobs(const struct wino_tiling *t) {
     return most(t->jobs, t->places * t->fills);
