@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import F32, I8, U32, Array
 from deconv_ir.ir.operation import Context, Infos, LayerPlan, Operation, TensorInfo
-from deconv_ir.ir.quantization import Levels
+from deconv_ir.ir.quantization import CodeLayout, Levels
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.kernels.activation import Activation
@@ -20,6 +20,7 @@ from deconv_ir.kernels.quantized.codes import (
     bind_combine,
     bind_pool,
     bind_quantize,
+    bind_quantize_plain,
     coded_shape,
 )
 from deconv_ir.kernels.runtime.memory import empty
@@ -27,17 +28,25 @@ from deconv_ir.kernels.runtime.memory import empty
 Call = Callable[[], object]
 Shape = tuple[int, ...]
 
+CODE_TYPES = {CodeLayout.FOURS: U32, CodeLayout.PLAIN: I8}
+"""The element types of codes."""
+
+
+def stored_shape(shape: Shape, layout: CodeLayout) -> Shape:
+    """Return the shape of the codes of a tensor."""
+    return coded_shape(shape) if layout is CodeLayout.FOURS else shape
+
 
 class _OnCodes(Operation, abc.ABC):
-    """An operation that reads or writes codes ``[N, ceil(C / 4), *X]``."""
+    """An operation that reads or writes codes, those of four channels unless it has a layout."""
 
     checks_values = False
     taken = 1
     """Number of inputs that are read."""
 
     @abc.abstractmethod
-    def made(self, *shapes: Shape) -> tuple[Shape, bool]:
-        """Return the shape of the output, and whether it is codes."""
+    def made(self, *shapes: Shape) -> tuple[Shape, CodeLayout | None]:
+        """Return the shape of the output, and the layout of its codes; None: numbers."""
 
     @abc.abstractmethod
     def call(self, inputs: Sequence[Array], out: Array) -> Call:
@@ -49,8 +58,8 @@ class _OnCodes(Operation, abc.ABC):
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute."""
-        shape, is_coded = self.made(*(array.shape for array in inputs[: self.taken]))
-        out = empty(shape, np.dtype(np.uint32 if is_coded else np.float32))
+        shape, layout = self.made(*(array.shape for array in inputs[: self.taken]))
+        out = empty(shape, F32.numpy() if layout is None else CODE_TYPES[layout].numpy())
         self.execute_into(inputs, context, out)
         return (out,)
 
@@ -80,13 +89,16 @@ class ToCodes(_OnCodes):
     """FakeQuantize, as codes."""
 
     levels: Levels = field()
+    layout: CodeLayout = field(default=CodeLayout.FOURS)
 
-    def made(self, *shapes: Shape) -> tuple[Shape, bool]:
+    def made(self, *shapes: Shape) -> tuple[Shape, CodeLayout | None]:
         """Return the shape of the codes."""
-        return coded_shape(shapes[0]), True
+        return stored_shape(shapes[0], self.layout), self.layout
 
     def call(self, inputs: Sequence[Array], out: Array) -> Call:
         """Quantise."""
+        if self.layout is CodeLayout.PLAIN:
+            return bind_quantize_plain(inputs[0], out, self.levels)
         return bind_quantize(inputs[0], out, self.levels)
 
 
@@ -95,10 +107,10 @@ class MaxOfCodes(_OnCodes):
 
     pool: Any = field()
 
-    def made(self, *shapes: Shape) -> tuple[Shape, bool]:
+    def made(self, *shapes: Shape) -> tuple[Shape, CodeLayout | None]:
         """Return the shape of the windows."""
-        extents = shapes[0][2:]
-        return (*shapes[0][:2], *(one.output for one in self.pool.geometry(extents))), True
+        places = self.pool.geometry(shapes[0][2:])
+        return (*shapes[0][:2], *(one.output for one in places)), CodeLayout.FOURS
 
     def call(self, inputs: Sequence[Array], out: Array) -> Call:
         """Pool."""
@@ -119,12 +131,12 @@ class CombinedCodes(_OnCodes):
     levels: Levels | None = field(default=None)
     activation: Any = field(default=None)
 
-    def made(self, *shapes: Shape) -> tuple[Shape, bool]:
+    def made(self, *shapes: Shape) -> tuple[Shape, CodeLayout | None]:
         """Return the shape of the results."""
         shape = np.broadcast_shapes(*shapes)
         if self.levels is None:
-            return (shape[0], self.channels, *shape[2:]), False
-        return shape, True
+            return (shape[0], self.channels, *shape[2:]), None
+        return shape, CodeLayout.FOURS
 
     def call(self, inputs: Sequence[Array], out: Array) -> Call:
         """Add or multiply."""
@@ -161,10 +173,10 @@ class AverageOfCodes(_OnCodes):
     mean: bool = field()
     keeps_axes: bool = field()
 
-    def made(self, *shapes: Shape) -> tuple[Shape, bool]:
+    def made(self, *shapes: Shape) -> tuple[Shape, CodeLayout | None]:
         """Return the shape of the results."""
         ones = (1 for _ in shapes[0][2:]) if self.keeps_axes else ()
-        return (shapes[0][0], self.channels, *ones), False
+        return (shapes[0][0], self.channels, *ones), None
 
     def call(self, inputs: Sequence[Array], out: Array) -> Call:
         """Sum codes."""

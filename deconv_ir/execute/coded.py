@@ -1,8 +1,11 @@
 """Tensors between quantised layers: codes of 8 bits instead of f32.
 
-A FakeQuantize whose users all read codes is computed by the convolution before it, while its sums
-are in cache, or by a step that writes codes.  Of others, the users that quantise their data
-themselves read the data before it.  The results have the same bits.
+A FakeQuantize whose users all read codes is computed by the convolution or MatMul before it, while
+its sums are in cache, or by a step that writes codes.  Of others, the users that quantise their
+data themselves read the data before it.  The results have the same bits.
+
+Codes have the layout of their readers.  Plain ones are moved by the layers themselves, others by
+their operations on fours of channels.
 """
 
 from __future__ import annotations
@@ -11,18 +14,20 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from deconv_ir.execute.code_operations import (
+    CODE_TYPES,
     AverageOfCodes,
     CombinedCodes,
     MaxOfCodes,
     ToCodes,
+    stored_shape,
 )
 from deconv_ir.execute.joined import users_of
 from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.execute.quantized import KEEP_LEVELS
-from deconv_ir.ir.dtypes import F32, U32
+from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.graph import Source, rewire
 from deconv_ir.ir.operation import Infos, Kernel, Operation, TensorInfo
-from deconv_ir.ir.quantization import Levels
+from deconv_ir.ir.quantization import CodeLayout, Levels
 from deconv_ir.ir.shapes import is_static, static
 
 
@@ -35,18 +40,18 @@ class _CodePair(NamedTuple):
 
 
 _MOST_RANK = 5
+_COMPUTE_NUMBERS = {"MaxPool", "Interpolate", "Pad"}
+"""Types of `KEEP_LEVELS` that do more than move elements."""
 
 
 def as_stored(prepared: PreparedModel, infos: Sequence[Infos]) -> Sequence[Infos]:
     """Return the infos of tensors as steps read and write them."""
-    from deconv_ir.kernels.quantized.codes import coded_shape
-
     found = list(infos)
-    for index, output in prepared.codes:
+    for (index, output), layout in prepared.codes.items():
         row = list(found[index])
         shape = row[output].shape
-        coded = coded_shape(static(shape)) if is_static(shape) else None
-        row[output] = TensorInfo(coded, U32)
+        coded = stored_shape(static(shape), layout) if is_static(shape) else None
+        row[output] = TensorInfo(coded, CODE_TYPES[layout])
         found[index] = tuple(row)
     return found
 
@@ -87,7 +92,9 @@ class _Joining:
         self.makers = {self._made(index): index for index in prepared.steps}
         self.reads: set[int] = set()
         self.writes: dict[int, Levels] = {}
-        self.codes: set[Source] = set()
+        self.codes: dict[Source, CodeLayout] = {}
+        # The tensors that products read, directly or moved.
+        self.plain: set[int] = set()
         # Layer that moves codes -> its operation on them.
         self.moved: dict[int, Operation] = {}
         # Layer that reads codes of all positions -> its operation on them.
@@ -117,22 +124,22 @@ class _Joining:
                     dropped.add(index)
                 continue
             maker = self.makers.get(source)
-            if maker is not None and self._can_write(maker, source):
+            if maker is not None and self._can_write(maker, source, index):
                 self.writes[maker] = levels
-                self.codes.discard(output)
-                self.codes.add(source)
+                self.codes[source] = self.codes.pop(output)
                 dropped.add(index)
                 for user in self.users[output]:
                     self._reconnect(user, output, source)
             else:
-                self.layers[index] = self.layers[index]._replace(operation=ToCodes(levels=levels))
+                quantizer = ToCodes(levels=levels, layout=self._layout(index))
+                self.layers[index] = self.layers[index]._replace(operation=quantizer)
         self._replace_kernels()
         prepared = self.prepared
         return prepared._replace(
             graph=rewire(prepared.graph, self.layers, self.rows),
             steps=tuple(step for step in prepared.steps if step not in dropped),
             kernels=self.kernels,
-            codes=frozenset(self.codes),
+            codes=self.codes,
             first_only=frozenset(self.first_only),
             reasons=self.reasons,
         )
@@ -140,12 +147,13 @@ class _Joining:
     def _as_codes(self) -> set[int]:
         """Return the quantisers all of whose users can read codes."""
         on = {index: levels.of_results for index, levels in self.levels.items()}
+        self._find_plain()
         for step in self.prepared.steps:
             levels = self._passed_levels(step, on)
             if levels is not None:
                 on[step] = levels
         self._find_readers(on)
-        coded = set(on)
+        coded = {step for step in on if not self._is_packed_once(step)}
         pending = list(coded)
         while pending:
             step = pending.pop()
@@ -157,7 +165,7 @@ class _Joining:
                 pending += self._users_of(step)
                 pending += self.in_pairs.get(step, ())
         for step in coded:
-            self.codes.update(self._outputs(step))
+            self.codes |= dict.fromkeys(self._outputs(step), self._layout(step))
             others = self._users_of(step)
             for user in others & self.averages.keys():
                 self.layers[user] = self.layers[user]._replace(operation=self.averages[user])
@@ -184,6 +192,8 @@ class _Joining:
         kind, infos = self.layers[step].type, self.infos[step]
         if kind not in KEEP_LEVELS or not all(is_static(info.shape) for info in infos):
             return None
+        if step in self.plain and kind in _COMPUTE_NUMBERS:
+            return None
         found = {None if s is None else on.get(s[0]) for s in self._carried(step)}
         levels = found.pop() if len(found) == 1 else None
         if levels is None:
@@ -194,7 +204,8 @@ class _Joining:
             return levels if alone and short and min(levels.steps) > 0 else None
         if not levels.is_single or step in self.kernels:
             return None
-        moved = self._on_fours(step, levels)
+        operation = self.layers[step].operation
+        moved = operation if step in self.plain else self._on_fours(step, levels)
         if moved is None:
             self.reasons[step] = "it does not move channels by fours, as codes are stored"
             return None
@@ -227,7 +238,7 @@ class _Joining:
                 return "it is an output"
             for user in sorted(self.users.get(source, ())):
                 if not (
-                    user in carriers
+                    (user in carriers and self._layout(user) is self._layout(step))
                     or user in self.averages
                     or self._combines(user, coded)
                     or self._reads(user, source, on[step])
@@ -258,7 +269,13 @@ class _Joining:
 
         source, operation = self.rows[step][0], self.layers[step].operation
         levels = None if source is None else on.get(source[0])
-        if source is None or levels is None or not levels.is_single or step in self.kernels:
+        if (
+            source is None
+            or source[0] in self.plain
+            or levels is None
+            or not levels.is_single
+            or step in self.kernels
+        ):
             return None
         shape = self.general[source[0]][source[1]].shape
         if shape is None or len(shape) < 3 or not isinstance(shape[1], int):
@@ -283,7 +300,7 @@ class _Joining:
     def _pair_of(self, step: int, on: dict[int, Levels]) -> _CodePair | None:
         """Return a sum or product as one of codes; None if it cannot be."""
         rows, shape = self.rows[step], self.infos[step][0].shape
-        terms = [s for s in rows if s is not None and s[0] in on]
+        terms = [s for s in rows if s is not None and s[0] in on and s[0] not in self.plain]
         if len(terms) != 2 or len(rows) != 2 or step in self.kernels or not is_static(shape):
             return None
         # Other axes may be broadcast in some runs.
@@ -302,8 +319,8 @@ class _Joining:
         return _CodePair((inputs[0], inputs[1]), quantizers)
 
     def _is_single(self, step: int) -> bool:
-        """Whether a step is a quantiser with one range."""
-        return step in self.levels and self.levels[step].is_single
+        """Whether a step is a quantiser with one range, whose codes are fours."""
+        return step in self.levels and self.levels[step].is_single and step not in self.plain
 
     def _activation(self, step: int) -> Any:
         """Return a layer that sums of codes can compute as an activation; None for others."""
@@ -356,14 +373,42 @@ class _Joining:
 
     def _reads(self, user: int, source: Source, levels: Levels) -> bool:
         """Whether a kernel can read codes of some levels as its data."""
-        rows = self.rows[user]
-        if user not in self.prepared.quantizes or rows.count(source) != 1 or rows[0] != source:
+        rows, kernel = self.rows[user], self._coded_kernel(user)
+        if kernel is None or rows.count(source) != 1 or rows[0] != source:
             return False
-        packed: Any = self.kernels[user]
-        kernel = getattr(packed, "kernel", None)  # that of a convolution
-        if kernel is None or packed.channels_last:
+        same = kernel.layout is self._layout(source[0]) and kernel.levels.of_results == levels
+        return bool(same and kernel.can_read_codes)
+
+    def _coded_kernel(self, step: int) -> Any:
+        """Return the kernel that sums the codes of a convolution or product; None for others."""
+        packed: Any = self.kernels[step] if step in self.prepared.quantizes else None
+        kernel = getattr(packed, "kernel", None)
+        return None if getattr(packed, "channels_last", False) else kernel
+
+    def _layout(self, step: int) -> CodeLayout:
+        return CodeLayout.PLAIN if step in self.plain else CodeLayout.FOURS
+
+    def _find_plain(self) -> None:
+        """Find the tensors that products read, directly or moved."""
+        for step in reversed(self.prepared.steps):
+            if step not in self.levels and self.layers[step].type not in KEEP_LEVELS:
+                continue
+            for source in self._outputs(step):
+                for user in self.users.get(source, ()):
+                    kernel = self._coded_kernel(user)
+                    is_moved = user in self.plain and user not in self.levels
+                    is_read = kernel is not None and kernel.layout is CodeLayout.PLAIN
+                    if is_moved or is_read:
+                        self.plain.add(step)
+
+    def _is_packed_once(self, step: int) -> bool:
+        """Whether a product alone reads a quantiser's results, and packs them as fast as codes."""
+        source = self.rows[step][0]
+        if step not in self.levels or step not in self.plain or source is None:
             return False
-        return bool(kernel.can_read_codes and kernel.levels.of_results == levels)
+        users, maker = list(self.users.get((step, 0), ())), self.makers.get(source)
+        packs = len(users) == 1 and self._coded_kernel(users[0]) is not None
+        return packs and (maker is None or not self._can_write(maker, source, step))
 
     def _pool_codes(self, step: int) -> None:
         """Let a MaxPool pool codes."""
@@ -372,13 +417,12 @@ class _Joining:
         self.kernels.pop(step, None)  # that of its first output alone
         self.first_only.add(step)
 
-    def _can_write(self, maker: int, source: Source) -> bool:
+    def _can_write(self, maker: int, source: Source, quantizer: int) -> bool:
         """Whether a kernel can write its result as codes, which only a quantiser reads."""
-        if maker not in self.prepared.quantizes or source in self.wanted:
+        kernel = self._coded_kernel(maker)
+        if kernel is None or source in self.wanted or len(self.users[source]) > 1:
             return False
-        packed: Any = self.kernels[maker]
-        kernel = getattr(packed, "kernel", None)
-        if kernel is None or packed.channels_last or len(self.users[source]) > 1:
+        if kernel.layout is not self._layout(quantizer):
             return False
         return bool(kernel.can_write_codes)
 

@@ -15,7 +15,7 @@ from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
     from deconv_ir.execute.quantized import QuantizedLayer, QuantizedLayers
-    from deconv_ir.ir.quantization import Levels
+    from deconv_ir.ir.quantization import CodeLayout, Levels
 
 # Layers between a file and a kernel that are read lazily: Convert, Subtract, Multiply, Reshape.
 _MOST_LAZY = 8
@@ -57,7 +57,7 @@ class PreparedModel(NamedTuple):
     """FakeQuantize -> its levels."""
     reasons: Mapping[int, str] = {}
     """Layer that integers or bf16 were allowed for -> why it is computed in f32."""
-    codes: frozenset[Source] = frozenset()
+    codes: Mapping[Source, "CodeLayout"] = {}
     """The tensors that are codes of 8 bits: see `execute/coded.py`."""
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from typing import NamedTuple
 
@@ -12,6 +13,15 @@ _SAME = 1e-7
 
 FOUR = 4
 """Channels whose codes are in an element."""
+
+
+class CodeLayout(enum.Enum):
+    """How the codes of a tensor are stored."""
+
+    FOURS = "fours"
+    """Those of four channels (axis 1) in an element of u32, as convolutions read them."""
+    PLAIN = "plain"
+    """Each in an element of i8, less 128, as products of matrices read them."""
 
 
 def fours(start: int, stop: int, channels: int) -> tuple[int, int] | None:

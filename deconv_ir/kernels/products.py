@@ -12,7 +12,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,6 +67,11 @@ class RightFactor(abc.ABC):
     def nbytes(self) -> int:
         """Bytes of all forms that are kept."""
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type of results."""
+        return np.dtype(np.float32)
+
     @abc.abstractmethod
     def multiplier(
         self, bias: Array | None, activation: Activation, count: int
@@ -80,14 +85,14 @@ class RightFactor(abc.ABC):
         activation: Activation = IDENTITY,
         out: Array | None = None,
     ) -> Array:
-        """Return the product of ``[M, K]`` in f32 and this matrix, plus ``[N]``: ``[M, N]``.
+        """Return the product of ``[M, K]`` and this matrix, plus ``[N]``: ``[M, N]``.
 
         The activation is applied at the end; the result is written to `out`, contiguous, if that is
         given.
         """
         rows = rows if rows.flags.aligned else rows.copy()
         if out is None:
-            out = empty((len(rows), self.shape[1]), np.dtype(np.float32))
+            out = empty((len(rows), self.shape[1]), self.dtype)
         if out.size:
             self.multiplier(bias, activation, len(rows))(rows, out)
         return out
@@ -170,7 +175,7 @@ def pack_columns(matrix: Array, isa: int) -> Array:
     return packed
 
 
-def scratch_bytes(rows: int, depth: int, columns: int) -> int:
+def scratch_bytes(rows: int, depth: int, columns: int, *, writes_codes: bool = False) -> int:
     """Return the maximum scratch bytes of a compiled product with these extents.
 
     0: the product is not compiled.
@@ -179,11 +184,16 @@ def scratch_bytes(rows: int, depth: int, columns: int) -> int:
     if module is None or depth * columns * max(rows, _LEAST_ROWS) < _LEAST_COMPILED:
         return 0
     lanes: int = module.PRODUCT_LANES
-    packed: int = min(rows + lanes, module.PRODUCT_ROWS) + module.PRODUCT_COLUMNS + 2 * lanes
+    most: int = module.PRODUCT_ROWS
+    packed: int = min(rows + lanes, most) + module.PRODUCT_COLUMNS + 2 * lanes
     terms: int = min(depth, module.PRODUCT_DEPTH)
     coded = depth * min(rows, MOST_CODED_ROWS)
-    sums_of_rows: int = module.PRODUCT_ROWS  # of quantised data
-    return get_threads() * (max(terms * packed, coded) + sums_of_rows) * 4
+    elements = max(terms * packed, coded) + most  # sums of rows of quantised data
+    if writes_codes:  # all terms of rows, and sums of a panel
+        joined = -(-depth // 2)
+        at_once = max(min((rows + lanes) * joined, most * module.PRODUCT_DEPTH), lanes * joined)
+        elements += at_once + most * module.PRODUCT_COLUMNS
+    return get_threads() * elements * 4
 
 
 def _is_compiled(a: Array, b: Array) -> bool:

@@ -16,7 +16,7 @@ from deconv_ir.kernels.runtime.extension import compiled_module
 MODULE = compiled_module()
 pytestmark = pytest.mark.skipif(MODULE is None, reason="the compiled kernel was not built")
 
-F32, F64, U32 = np.float32, np.float64, np.uint32
+F32, F64, U32, I8 = np.float32, np.float64, np.uint32, np.int8
 RANGES = np.array([[0.0, 1.0]])
 
 
@@ -110,6 +110,7 @@ def multiply_quantized(**changes: Any) -> None:
         "out": np.zeros((3, 20), F32),
     }
     figures = {"isa": isa_number(), "data_low": 0.0, "data_high": 1.0, "highest": 255}
+    figures |= {"out_low": 0.0, "out_high": 1.0, "out_highest": 255, "greatest": 0.0}
     epilogue = Activation().fields()
     given |= {k: v for k, v in changes.items() if k in given}
     figures |= {k: v for k, v in changes.items() if k in figures}
@@ -218,6 +219,21 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
     (multiply_quantized, {"bases": np.zeros(63, np.int32)}),
     (multiply_quantized, {"out": np.zeros((3, 20), F64)}),
     (multiply_quantized, {"out": np.zeros((3, 40), F32)}),
+    *((multiply_quantized, {"out": np.zeros((3, 20), I8), **row}) for row in (
+        {"out_highest": 0}, {"out_highest": 256}, {"out_high": 0.0}, {"out_high": np.nan},
+        {"out_low": -np.inf}, {"a": np.zeros((4, 5), F32)}, {"a": np.zeros((4, 5), I8)},
+    )),
+    *((multiply_quantized, {"a": a}) for a in (
+        np.zeros((4, 5), I8), np.zeros((3, 9), I8), np.zeros(5, I8), np.zeros((5, 3), I8).T,
+        np.zeros((3, 10), I8)[:, ::2], np.zeros((3, 0), I8), np.zeros((0, 5), I8),
+        np.zeros((3, 65794), I8), np.zeros((3, 5), np.int16),
+    )),
+    (multiply_quantized, {"out": np.zeros((3, 40), I8)}),
+    (multiply_quantized, {"out": np.zeros((2, 20), I8)}),
+    *((quantize, {"out": out}) for out in (
+        np.zeros((1, 1, 6), I8), np.zeros((1, 1, 8), I8), np.zeros((1, 2, 7), I8),
+        np.zeros((1, 1, 7), np.int16), np.zeros(7, I8),
+    )),
     *((multiply_pairs, {"isa": n}) for n in (-1, 1, 99)),  # no AVX2 has the instruction
     *((multiply_pairs, {"a": a}) for a in (
         np.zeros((4, 5), F32), np.zeros((3, 11), F32), np.zeros((3, 5), F64), np.zeros(5, F32),
@@ -244,6 +260,14 @@ MISFITS: list[tuple[Any, dict[str, Any]]] = [
 )
 def test_arrays_that_fit_are_computed(call: Any) -> None:
     call()
+
+
+@pytest.mark.parametrize("terms", [5, 8])
+@pytest.mark.parametrize("out", [np.zeros((3, 20), F32), np.zeros((3, 20), I8)], ids=["f32", "i8"])
+def test_rows_of_codes_may_be_apart(terms: int, out: Any) -> None:
+    multiply_quantized(a=np.zeros((3, 12), I8)[:, :terms], out=out)
+    multiply_quantized(a=np.zeros((3, 13), I8)[:, 1 : 1 + terms], out=out, greatest=np.nan)
+    quantize(data=np.zeros((1, 1, 7), F32), out=np.zeros((1, 1, 7), I8))
 
 
 def test_windows_that_fit_are_added() -> None:

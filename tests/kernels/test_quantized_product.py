@@ -122,6 +122,53 @@ def test_results_are_rounded_once_then_activated(isa: str, kind: str, threads: i
         assert np.array_equal(some, found[first : first + count])
 
 
+ACTIVATIONS = {
+    "none": Activation(),
+    "relu": Activation(ActivationType.RELU),
+    "clamp": Activation(ActivationType.CLAMP, low=-1.0, high=2.5),
+    "leaky": Activation(ActivationType.LEAKY_RELU, slope=0.25),
+    "tanh": Activation(ActivationType.FUNCTION, function="tanh", in_numpy=np.tanh),
+}
+
+
+@pytest.mark.skipif(compiled_module() is None, reason="codes are for compiled kernels")
+@pytest.mark.parametrize("extents", [*EXTENTS, (40, 2600, 100)], ids=str)
+@pytest.mark.parametrize("kind", ACTIVATIONS)
+def test_results_become_codes(isa: str, extents: tuple[int, int, int], kind: str) -> None:
+    """Those of the definition, but near the middle of two levels; zero may be such a number."""
+    m, k, n = extents
+    rng = np.random.default_rng(k)
+    set_threads(1 + k % 3)
+    data, weights = rng.integers(0, 255, (m, k)), rng.integers(-128, 128, (k, n))
+    deltas = rng.choice([0.0, 20.0, 0.37], n)
+    scales = rng.uniform(0.5, 2, n) / (100 * np.sqrt(k))
+    bias = rng.standard_normal(n).astype(np.float32)
+    matrix = QuantizedMatrix(weights.astype(np.int8), scales, SIGNED, deltas)
+    steps = (data / 254 * (1.27 - -1.27) - 1.27) @ ((weights + deltas) * scales) + bias
+    numbers = ACTIVATIONS[kind].apply(steps.astype(np.float32)).astype(float)
+    ends = {"relu": (-3.0, 3.0), "none": (-1.28, 1.27)}.get(kind, (-0.7, 2.2))
+    for number in (256, 255, 16):
+        levels = Levels(number, *((end,) for end in ends * 2))
+        places = (np.clip(numbers, *ends) - ends[0]) / (ends[1] - ends[0]) * (number - 1)
+        rest = np.abs(places - np.floor(places) - 0.5)
+        # Zeros of ReLU are exact.
+        known = (rest > 1e-4) | (numbers == 0)
+        writer = matrix.coded(reads=True, writes=levels)
+        found = writer.multiply((data - 128).astype(np.int8), bias, ACTIVATIONS[kind])
+        assert found.dtype == np.int8
+        codes = found.astype(int) + 128
+        assert np.array_equal(codes[known], np.rint(places)[known])
+        assert np.abs(codes - places).max() < 0.501
+        # Codes of numbers are those of the data.
+        same = matrix.coded(reads=False, writes=levels)
+        x = ((data - 127) / 100).astype(np.float32)
+        assert np.array_equal(same.multiply(x, bias, ACTIVATIONS[kind]), found)
+    numbers_of_codes = matrix.coded(reads=True, writes=None)
+    assert np.array_equal(
+        numbers_of_codes.multiply((data - 128).astype(np.int8), bias), matrix.multiply(x, bias)
+    )
+
+
 def test_numbers_that_are_not_finite(isa: str) -> None:
     """Infinities are the ends of the range, and NaN the lower one."""
     matrix = QuantizedMatrix(np.eye(40, dtype=np.int8), np.ones(40), CODES)

@@ -118,7 +118,8 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 
 /* quantize(data, out, ranges, fields): [N * groups, channels, positions] of f32 to codes from 0 to
  * `highest`, those of four channels in one element of [N * groups, ceil(channels / 4), positions].  `ranges` are
- * pairs of f64, one or one for each channel: the numbers of the codes 0 and `highest`. */
+ * pairs of f64, one or one for each channel: the numbers of the codes 0 and `highest`.  [1, 1, positions] may become
+ * signed bytes, code - 128, of the same shape. */
 #define QUANTIZE_FIELDS(I, D, V) I(isa) I(highest) I(threads)
 
 /* pair_channels(data, out, fields): [N * groups, channels, positions] of f32, rounded to bf16, those of two
@@ -185,12 +186,14 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
     I(isa) I(form) I(group) I(halves) EPILOGUE_FIELDS(I, D, V) I(threads)
 
 /* multiply_quantized(a, b, numbers, bases, out, fields): [M, K] in f32, whose rows are contiguous and whose codes,
- * from 0 to `highest`, are those of numbers from data_low to data_high, times a packed matrix [ceil(K / 4), N] of codes,
+ * from 0 to `highest`, are those of numbers from data_low to data_high, or [M, K] of signed bytes, code - 128, times a packed matrix [ceil(K / 4), N] of codes,
  * each stored as code + 128, those of four terms in one element.  For whole vectors of columns, `numbers` are scales,
  * offsets and row scales of f64, and `bases` bases and factors of 32 bits: struct column_dequantizer.  `out` is [M, N] in
- * f32; `plain`: without the instruction of has_dots(). */
+ * f32, or of signed bytes: code - 128, from 0 to `out_highest`, and `greatest` bounds the magnitude of an offset and
+ * what a row adds to it; `plain`: without the instruction of has_dots(). */
 #define MULTIPLY_QUANTIZED_FIELDS(I, D, V) \
-    I(isa) I(plain) D(data_low) D(data_high) I(highest) EPILOGUE_FIELDS(I, D, V) I(threads)
+    I(isa) I(plain) D(data_low) D(data_high) I(highest) D(out_low) D(out_high) I(out_highest) D(greatest) \
+    EPILOGUE_FIELDS(I, D, V) I(threads)
 
 /* attend(query, key, value, mask or None, out, fields): stacks of matrices */
 #define ATTEND_FIELDS(I, D, V) I(isa) D(scale) I(threads)

@@ -1,4 +1,4 @@
-"""Codes of 8 bits: those of four channels in an element of u32."""
+"""Codes of 8 bits: those of four channels in an element of u32, or each in an i8, less 128."""
 
 from __future__ import annotations
 
@@ -51,6 +51,19 @@ def bind_quantize(data: Array, codes: Array, levels: Levels, groups: int = 1) ->
             highest=levels.number - 1,
             threads=get_threads(),
         ),
+    )
+
+
+def bind_quantize_plain(data: Array, codes: Array, levels: Levels) -> Call:
+    """Return a call that writes the codes of contiguous data, each in an i8, less 128."""
+    module = compiled_module()
+    assert module is not None, "codes are for compiled kernels"
+    fields = interface.quantize_fields(
+        isa=isa_number(), highest=levels.number - 1, threads=get_threads()
+    )
+    ranges = ranges_of(levels)
+    return functools.partial(
+        module.quantize, data.reshape(1, 1, -1), codes.reshape(1, 1, -1), ranges, fields
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
-from deconv_ir.ir.quantization import FOUR, Levels, WeightLevels
+from deconv_ir.ir.quantization import FOUR, CodeLayout, Levels, WeightLevels
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, preferred_algorithm
@@ -165,6 +165,8 @@ class QuantizedKernel(PlannedCodes):
     scratch_bytes : int
         Bound on the scratchpad of a run.
     """
+
+    layout = CodeLayout.FOURS
 
     def __init__(
         self,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deconv_ir.ir.quantization import FOUR, Levels, WeightLevels
+from deconv_ir.ir.quantization import FOUR, CodeLayout, Levels, WeightLevels
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.products import RightFactor, matmul, pack_columns, padded_columns
 from deconv_ir.kernels.quantized.codes import in_numpy
@@ -69,7 +70,7 @@ def quantize_matrix(
 
 
 class QuantizedMatrix(RightFactor):
-    """The right factor of products with data that are quantised when they are read.
+    """The right factor of products with data that are codes, or are quantised when they are read.
 
     Sums are exact; a result is evaluated in f64 with the bias, and rounded once.
 
@@ -86,13 +87,17 @@ class QuantizedMatrix(RightFactor):
     """
 
     precision = "i8"
+    layout = CodeLayout.PLAIN
+    reads_codes = False
+    writes: Levels | None = None
+    """The levels of results that are codes."""
 
     def __init__(
         self, codes: Array, scales: Array, levels: Levels, deltas: Array | None = None
     ) -> None:
         terms, columns = codes.shape
         super().__init__((terms, columns))
-        self._levels = levels
+        self.levels = levels
         self._scales = scales * levels.steps[0]
         self._deltas = np.zeros(columns) if deltas is None else deltas
         sums = codes.sum(axis=0, dtype=np.float64)
@@ -121,11 +126,32 @@ class QuantizedMatrix(RightFactor):
         own = self._codes, self._scales, self._deltas, self._offsets, self._bases
         return sum(int(array.nbytes) for array in (*own, self._row_scales))
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type of results: i8 if they are codes."""
+        return np.dtype(np.float32 if self.writes is None else np.int8)
+
+    @property
+    def can_read_codes(self) -> bool:
+        """Whether the data can be codes."""
+        return compiled_module() is not None
+
+    @property
+    def can_write_codes(self) -> bool:
+        """Whether results can become codes."""
+        return compiled_module() is not None
+
+    def coded(self, *, reads: bool, writes: Levels | None) -> QuantizedMatrix:
+        """Return the factor of data that are codes, or of results quantised to codes."""
+        found = copy.copy(self)
+        found.reads_codes, found.writes = reads, writes
+        return found
+
     def multiplier(
         self, bias: Array | None, activation: Activation, count: int
     ) -> Callable[[Array, Array], object]:
         """Return `multiply` of any rows."""
-        module, levels = compiled_module(), self._levels
+        module, levels, writes = compiled_module(), self.levels, self.writes
         offsets = self._offsets if bias is None else self._offsets + bias
         if module is None:
             return lambda rows, out: self._in_numpy(rows, offsets, activation, out)
@@ -133,6 +159,8 @@ class QuantizedMatrix(RightFactor):
         # Sums of rows are those of data - 128.
         offsets = offsets + _SHIFT * self.shape[0] * self._row_scales
         numbers[:, : self.shape[1]] = self._scales, offsets, self._row_scales
+        rows_add = _SHIFT * self.shape[0] * np.abs(self._row_scales)
+        greatest = 0.0 if writes is None else float((np.abs(offsets) + rows_add).max())
         run, codes, bases = module.multiply_quantized, self._codes, self._bases
         fields = interface.multiply_quantized_fields(
             isa=self._isa,
@@ -140,6 +168,10 @@ class QuantizedMatrix(RightFactor):
             data_low=levels.low[0],
             data_high=levels.high[0],
             highest=levels.number - 1,
+            out_low=0 if writes is None else writes.low[0],
+            out_high=0 if writes is None else writes.high[0],
+            out_highest=0 if writes is None else writes.number - 1,
+            greatest=greatest,
             **activation.fields(),
             threads=get_threads(),
         )
@@ -151,7 +183,7 @@ class QuantizedMatrix(RightFactor):
         return multiply
 
     def _in_numpy(self, rows: Array, offsets: Array, activation: Activation, out: Array) -> None:
-        codes = in_numpy(rows, self._levels, 0, self._codes.dtype)
+        codes = in_numpy(rows, self.levels, 0, self._codes.dtype)
         sums = matmul(codes, self._codes).astype(np.float64)
         if self._deltas.any():
             sums += codes.sum(axis=-1, keepdims=True, dtype=np.float64) * self._deltas

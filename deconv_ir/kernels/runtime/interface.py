@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x2E0FC07
+INTERFACE = 0x1473DEC
 """The hash of the header."""
 
 AXES = 3
@@ -365,7 +365,7 @@ def multiply_compressed_fields(
     )
 
 
-_multiply_quantized = Struct("=qqddqqdddqddq").pack
+_multiply_quantized = Struct("=qqddqddqdqdddqddq").pack
 
 
 def multiply_quantized_fields(
@@ -375,6 +375,10 @@ def multiply_quantized_fields(
     data_low: float,
     data_high: float,
     highest: int,
+    out_low: float,
+    out_high: float,
+    out_highest: int,
+    greatest: float,
     activation: int,
     low: float,
     high: float,
@@ -390,6 +394,10 @@ def multiply_quantized_fields(
         data_low,
         data_high,
         highest,
+        out_low,
+        out_high,
+        out_highest,
+        greatest,
         activation,
         low,
         high,

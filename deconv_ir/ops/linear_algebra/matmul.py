@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
-from deconv_ir.ir.dtypes import F32, F64, Array
+from deconv_ir.ir.dtypes import F32, F64, I8, Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import (
@@ -252,7 +252,8 @@ class MatMul(Operation):
         inner = a[-2 if self.transpose_a and len(a) > 1 else -1]
         # The shape of a packed matrix is unknown here.
         columns = 1 if b is not None and len(b) == 1 else static(outputs[0].shape)[-1]
-        return scratch_bytes(element_count(a) // max(1, inner), inner, columns)
+        codes = outputs[0].element_type == I8
+        return scratch_bytes(element_count(a) // max(1, inner), inner, columns, writes_codes=codes)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Multiply; integers wrap."""
@@ -297,6 +298,17 @@ class _Product(Kernel):
     def precision(self) -> str:
         """The types of its products."""
         return self._factor.precision
+
+    @property
+    def kernel(self) -> RightFactor:
+        """The kernel with the matrix."""
+        return self._factor
+
+    def with_kernel(self, factor: RightFactor) -> _Product:
+        """Return the product with another factor of the same matrix."""
+        found = copy.copy(self)
+        found._factor = factor
+        return found
 
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same matrix for the columns of a tile."""

@@ -50,7 +50,7 @@ static void attend(void *context, int64_t job, void *scratch) {
         add_mask(&scores, &t->mask, matrix_at(&scores, &t->mask, index) + first * t->mask.row, rest,
                  weights);
     t->functions->exponentials(weights, scores.m, scores.step, scores.step, factors);
-    float *const out = mixed.out + (index * t->queries + first) * mixed.step;
+    float *const out = (float *)mixed.out + (index * t->queries + first) * mixed.step;
     mixed.a.column = scores.step;
     sum_panels(&mixed, weights, matrix_at(&mixed, &mixed.b, index), queries, 0, mixed.panels,
                places_at(&mixed, rest), out);

@@ -12,10 +12,7 @@
 
 #include <string.h>
 
-#define LEAST_COPIED (1 << 17) /* minimum bytes per thread */
-#define COPIED_AT_ONCE 8192    /* elements of a job of copies, about */
-#define MOST_INTERLEAVED 8     /* columns that are copied element by element */
-#define LEAST_ROWS 96          /* of a job, if columns can be divided as well */
+#define LEAST_ROWS 96 /* of a job, if columns can be divided as well */
 
 /* The first vector of a panel. */
 static int64_t panel_begin(int64_t vectors, int64_t panels, int64_t panel) {
@@ -98,6 +95,15 @@ const float *matrix_at(const struct product *p, const struct matrices *all, int6
     return at;
 }
 
+/* Elements of a, or of the output, from an element on: of f32, or bytes if they are codes. */
+static const void *a_from(const struct product *p, const void *a, int64_t element) {
+    return (const char *)a + element * p->a_bytes;
+}
+
+static void *out_from(const struct product *p, void *out, int64_t element) {
+    return (char *)out + element * p->out_bytes;
+}
+
 static void scale_all(float *all, int64_t count, float scale) {
     for (int64_t i = 0; i < count; i++) all[i] *= scale;
 }
@@ -105,44 +111,59 @@ static void scale_all(float *all, int64_t count, float scale) {
 /* Whether elements hold several terms of a row. */
 static int joins_terms(const struct product *p) { return p->quantized || p->pairs; }
 
+/* Whether rows in memory are such elements. */
+static int is_joined(const struct product *p) {
+    const struct quantized_factor *q = p->quantized;
+    return q && q->reads_codes && !q->shorts && p->terms % 4 == 0 && p->a.row % 4 == 0 &&
+           (uintptr_t)p->a.first % sizeof(float) == 0;
+}
+
 /* Replace terms of some rows, from element k on, by codes or bf16 in `depth` elements; others of the last are 0. */
-static void join_terms(const struct product *p, const float *a, int64_t rows, int64_t k,
+static void join_terms(const struct product *p, const void *a, int64_t rows, int64_t k,
                        int64_t depth, uint32_t *codes, int32_t *row_sums) {
     const struct quantized_factor *q = p->quantized;
     const int64_t terms = least(p->a.column * depth, p->terms - p->a.column * k);
     for (int64_t r = 0; r < rows && p->pairs; r++) {
         codes[r * depth + depth - 1] = 0;
-        p->pairs->round_row(a + r * p->a.row, terms, (uint16_t *)(codes + r * depth));
+        p->pairs->round_row(a_from(p, a, r * p->a.row), terms, (uint16_t *)(codes + r * depth));
     }
     if (!q) return;
     const int64_t fours = divide_up(terms, 4);
     for (int64_t r = 0; r < rows; r++, codes += depth) {
+        const void *const row = a_from(p, a, r * p->a.row);
         uint32_t *const bytes = codes + depth - fours;
-        bytes[fours - 1] = 0;
-        const int32_t sum = q->functions->quantize_row(&q->quantizer, a + r * p->a.row, terms,
-                                                       (int8_t *)bytes);
+        int32_t sum;
+        if (!is_joined(p)) bytes[fours - 1] = 0;
+        if (!q->reads_codes)
+            sum = q->functions->quantize_row(&q->quantizer, row, terms, (int8_t *)bytes);
+        else {
+            if (!is_joined(p)) memcpy(bytes, row, (size_t)terms);
+            sum = q->functions->sum_row(row, terms);
+        }
         row_sums[r] = k == 0 ? sum : row_sums[r] + sum;
         if (q->shorts) q->functions->extend(1, bytes, fours, codes, bytes);
     }
 }
 
 /* Pack rows of a for the micro-kernels; those of a few groups are gathered at once. */
-static void pack_groups(const struct product *p, const float *a, int64_t rows, int64_t k,
+static void pack_groups(const struct product *p, const void *a, int64_t rows, int64_t k,
                         int64_t depth, struct pack_buffers to) {
     const int64_t lanes = p->kernels->lanes, most_rows = p->kernels->rows;
     const int fits = lanes >= most_rows; /* vectors hold the rows of a micro-kernel */
     const int64_t strip = most(lanes, most_rows) / most_rows * most_rows;
     const int joins = joins_terms(p), gathers = fits && (joins || (p->a.column == 1 && p->a.row != 1));
-    const int64_t column = joins ? 1 : p->a.column, row = joins ? depth : p->a.row;
+    const int in_place = is_joined(p);
+    const int64_t column = joins ? 1 : p->a.column;
+    const int64_t row = in_place ? p->a.row / 4 : joins ? depth : p->a.row;
     for (int64_t r = 0; r < rows;) {
         const int group = group_rows(p->kernels, rows - r);
         const int64_t first = r % strip;
-        const float *strip_begin = a + (r - first) * p->a.row;
+        const float *strip_begin = a_from(p, a, (r - first) * p->a.row);
         if (joins) {
             if (first == 0)
                 join_terms(p, strip_begin, least(strip, rows - r), k, depth,
                            (uint32_t *)to.unpacked, to.row_sums + r);
-            strip_begin = to.unpacked;
+            if (!in_place) strip_begin = to.unpacked;
         }
         if (gathers) {
             if (first == 0)
@@ -165,39 +186,51 @@ static void fetch_part(const float *panel, int64_t elements, int64_t from, int64
         __builtin_prefetch(panel + i * line, 0, 2);
 }
 
-/* Complete the sums of codes of a block, and store their numbers. */
+/* Complete the sums of codes of a block, whose first ones are in `sums`, and store their numbers or codes. */
 static void finish_codes(const struct product *p, int rows, int columns, int64_t depth, int64_t at,
                          const float *data, const float *weights, int begins,
-                         const int32_t *row_sums, float *out) {
+                         const int32_t *row_sums, const void *sums, int64_t step, void *out) {
     const struct quantized_factor *q = p->quantized;
     const int64_t lanes = p->kernels->lanes, whole = columns * lanes, width = least(whole, p->n - at);
-    uint32_t block[MAX_ROWS * MOST_PANEL * CACHE_LINE / sizeof(uint32_t)];
-    float last[MOST_PANEL * CACHE_LINE / sizeof(float)];
+    float block[MAX_ROWS * MOST_PANEL * CACHE_LINE / sizeof(float)];
     if (!begins && width < whole) memset(block, 0, sizeof block);
     for (int r = 0; r < rows && !begins; r++)
-        memcpy(block + r * whole, out + r * p->step, (size_t)width * sizeof *out);
+        memcpy(block + r * whole, (const float *)sums + r * step, (size_t)width * sizeof *block);
     p->kernels->table[rows][columns](depth, p->offsets[columns], data, weights, block, whole, 1,
                                      begins, NULL, NULL);
     const struct column_dequantizer numbers = {q->columns.scales + at, q->columns.offsets + at,
                                                q->columns.row_scales + at, q->columns.bases + at,
                                                q->columns.factors + at};
-    if (width == whole)
-        q->functions->dequantize_columns(&numbers, row_sums, rows, whole, block, out, p->step);
-    for (int r = 0; r < rows; r++) {
-        float *const row = out + r * p->step;
-        if (width < whole) {
-            q->functions->dequantize_columns(&numbers, row_sums + r, 1, whole, block + r * whole,
-                                             last, whole);
-            memcpy(row, last, (size_t)width * sizeof *row);
-        }
-        if (q->finish.activation != ACT_NONE) p->moves->activate(&q->finish, row, width);
+    int8_t codes[sizeof block / sizeof *block], *const to_codes = width == whole ? out : codes;
+    if (q->from_sums) {
+        q->functions->requantize_columns(&q->requantizer, &numbers, row_sums, rows, whole,
+                                         (const uint32_t *)(const void *)block, to_codes,
+                                         width == whole ? p->step : whole);
+        for (int r = 0; r < rows && width < whole; r++)
+            memcpy((int8_t *)out + r * p->step, codes + r * whole, (size_t)width);
+        return;
     }
+    const int direct = width == whole && !q->writes_codes;
+    float *const results = direct ? out : block;
+    const int64_t pitch = direct ? p->step : whole;
+    q->functions->dequantize_columns(&numbers, row_sums, rows, whole, (const uint32_t *)(const void *)block,
+                                     results, pitch);
+    for (int r = 0; r < rows; r++) {
+        float *const row = results + r * pitch;
+        if (q->finish.activation != ACT_NONE) p->moves->activate(&q->finish, row, width);
+        if (!direct && !q->writes_codes)
+            memcpy((float *)out + r * p->step, row, (size_t)width * sizeof *row);
+    }
+    if (!q->writes_codes) return;
+    q->functions->quantize_row(&q->results, block, rows * whole, codes);
+    for (int r = 0; r < rows; r++)
+        memcpy((int8_t *)out + r * p->step, codes + r * whole, (size_t)width);
 }
 
 /* Sum some rows, which are packed, in a panel of columns; `next`: the panel read next, or NULL. */
 static void sum_panel(const struct product *p, int64_t rows, int64_t k, int64_t panel,
                       const float *data, const float *next, const struct pack_buffers *packed,
-                      float *out) {
+                      void *out) {
     const int64_t lanes = p->kernels->lanes, depth = least(p->depth, p->k - k);
     const int64_t begin = panel_begin(p->vectors, p->panels, panel);
     const int columns = (int)(panel_begin(p->vectors, p->panels, panel + 1) - begin);
@@ -208,10 +241,17 @@ static void sum_panel(const struct product *p, int64_t rows, int64_t k, int64_t 
     for (int64_t r = 0; r < rows;) {
         const int group = group_rows(p->kernels, rows - r);
         if (next) fetch_part(next, columns * lanes * depth, r, r + group, rows);
-        float *const to = out + r * p->step + begin * lanes;
+        void *const to = out_from(p, out, r * p->step + begin * lanes);
+        /* Codes have no room for the first sums. */
+        const int in_scratch = p->quantized && p->quantized->writes_codes;
+        const int64_t step = in_scratch ? columns * lanes : p->step;
+        void *const sums = in_scratch ? packed->sums + r * step : to;
         if (p->quantized && k + depth == p->k)
             finish_codes(p, group, columns, depth, begin * lanes, data, a + r * depth, begins,
-                         packed->row_sums + r, to);
+                         packed->row_sums + r, sums, step, to);
+        else if (in_scratch)
+            p->kernels->table[group][columns](depth, p->offsets[columns], data, a + r * depth, sums, step, 1,
+                                              begins, NULL, NULL);
         else
             sum_block(p, group, columns, depth, data, a + r * depth, p->n - begin * lanes, begins,
                       bias, finish, to);
@@ -258,11 +298,36 @@ static const float *panel_at(const struct product *p, const float *b, int64_t pa
     return to.b;
 }
 
-void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
-                int64_t first_panel, int64_t last_panel, struct pack_buffers to, float *out) {
+/* As sum_panels(), of results that are codes: all terms of rows are packed, so that panels are complete in turn. */
+static void sum_panels_of_codes(const struct product *p, const void *a, int64_t rows,
+                                int64_t first_panel, int64_t last_panel, struct pack_buffers to,
+                                void *out) {
+    float *const packed = to.a;
+    for (int64_t k = 0; k < p->k; k += p->depth) {
+        to.a = packed + rows * k;
+        pack_groups(p, a_from(p, a, k * p->a.column), rows, k, least(p->depth, p->k - k), to);
+    }
+    for (int64_t panel = first_panel; panel < last_panel; panel++)
+        for (int64_t k = 0; k < p->k; k += p->depth) {
+            const int64_t depth = least(p->depth, p->k - k);
+            const float *const data = panel_at(p, NULL, panel, k, depth, to), *next = NULL;
+            if (data == to.b) next = NULL;
+            else if (k + depth < p->k) next = packed_at(p, panel, k + depth);
+            else if (panel + 1 < last_panel) next = packed_at(p, panel + 1, 0);
+            to.a = packed + rows * k;
+            sum_panel(p, rows, k, panel, data, next, &to, out);
+        }
+}
+
+void sum_panels(const struct product *p, const void *a, const float *b, int64_t rows,
+                int64_t first_panel, int64_t last_panel, struct pack_buffers to, void *out) {
+    if (p->quantized && p->quantized->writes_codes) {
+        sum_panels_of_codes(p, a, rows, first_panel, last_panel, to, out);
+        return;
+    }
     for (int64_t k = 0; k < p->k; k += p->depth) {
         const int64_t depth = least(p->depth, p->k - k);
-        pack_groups(p, a + k * p->a.column, rows, k, depth, to);
+        pack_groups(p, a_from(p, a, k * p->a.column), rows, k, depth, to);
         for (int64_t panel = first_panel; panel < last_panel; panel++) {
             const float *const data = panel_at(p, b, panel, k, depth, to), *next = NULL;
             if (data == to.b) next = NULL;
@@ -275,11 +340,14 @@ void sum_panels(const struct product *p, const float *a, const float *b, int64_t
 
 int64_t count_packed(struct product *p, int64_t rows) {
     const int64_t depth = least(p->k, p->depth), widest = p->kernels->columns[p->kernels->rows];
-    p->packed_a = rows * depth;
+    const int writes_codes = p->quantized && p->quantized->writes_codes;
+    p->packed_a = rows * (writes_codes ? p->k : depth);
     const int as_packed = p->packed && !(p->quantized && p->quantized->shorts);
     p->packed_b = as_packed ? 0 : depth * widest * p->kernels->lanes;
     int64_t vectors = depth * p->kernels->lanes * (p->coded ? 2 : 1);
     if (joins_terms(p)) vectors += depth * most(p->kernels->lanes, p->kernels->rows) + rows;
+    p->panel_sums = writes_codes && depth < p->k ? rows * widest * p->kernels->lanes : 0;
+    vectors += p->panel_sums;
     return (p->packed_a + p->packed_b + vectors) * (int64_t)sizeof(float);
 }
 
@@ -288,7 +356,7 @@ struct pack_buffers places_at(const struct product *p, float *scratch) {
     const int64_t depth = least(p->k, p->depth);
     float *const unpacked = gathered + depth * p->kernels->lanes;
     void *const sums = unpacked + depth * most(p->kernels->lanes, p->kernels->rows);
-    return (struct pack_buffers){scratch, b, gathered, unpacked, sums};
+    return (struct pack_buffers){scratch, b, gathered, unpacked, (int32_t *)sums + p->panel_sums, sums};
 }
 
 /* The first row of a job: each has whole groups. */
@@ -302,45 +370,25 @@ static void multiply(void *context, int64_t job, void *scratch) {
     const int64_t column_job = job % p->column_jobs, row_job = job / p->column_jobs % p->row_jobs;
     const int64_t index = job / p->column_jobs / p->row_jobs;
     const int64_t first = row_begin(p, row_job);
-    sum_panels(p, matrix_at(p, &p->a, index) + first * p->a.row,
+    sum_panels(p, a_from(p, matrix_at(p, &p->a, index), first * p->a.row),
                p->b.first ? matrix_at(p, &p->b, index) : NULL, row_begin(p, row_job + 1) - first,
                column_job * p->panels_at_once,
                least(p->panels, (column_job + 1) * p->panels_at_once), places_at(p, scratch),
-               p->out + (index * p->m + first) * p->step);
+               out_from(p, p->out, (index * p->m + first) * p->step));
 }
 
-/* Copy rows of few elements; elements of a column are neighbours. */
-static void interleave(const struct product *p, const float *in, int64_t rows, float *out) {
-    const int64_t column = p->a.column;
-#define INTERLEAVE(COLUMNS)                                                           \
-    for (int64_t r = 0; r < rows; r++)                                                \
-        for (int64_t c = 0; c < COLUMNS; c++) out[r * COLUMNS + c] = in[c * column + r]
-    if (p->n == 2) INTERLEAVE(2);
-    else if (p->n == 3) INTERLEAVE(3);
-    else if (p->n == 4) INTERLEAVE(4);
-    else INTERLEAVE(p->n);
-#undef INTERLEAVE
-}
-
-/* Copy some pieces of a stack: rows of a matrix. */
-static void copy_pieces(void *context, int64_t job, void *scratch) {
-    const struct product *p = context;
-    const int64_t end = least(p->pieces, (job + 1) * p->pieces_at_once);
-    for (int64_t piece = job * p->pieces_at_once; piece < end; piece++) {
-        const int64_t index = piece / p->row_jobs, first = piece % p->row_jobs * MOST_DEPTH;
-        const int64_t rows = least(MOST_DEPTH, p->m - first);
-        const float *in = matrix_at(p, &p->a, index) + first * p->a.row;
-        float *out = p->out + (index * p->m + first) * p->n;
-        if (p->n <= MOST_INTERLEAVED && p->a.row == 1) interleave(p, in, rows, out);
-        else pack(p, in, p->a.row, p->a.column, rows, p->n, p->n, scratch, out);
-    }
+/* The rows of a job; packed ones stay in the second-level cache if all their terms are packed. */
+static int64_t most_rows(const struct product *p) {
+    if (!p->quantized || !p->quantized->writes_codes) return MOST_ROWS;
+    const int64_t rows = least(MOST_ROWS, MOST_ROWS * MOST_DEPTH / p->k);
+    return most(rows / p->kernels->rows, 1) * p->kernels->rows;
 }
 
 int run_product(struct product *p, int64_t threads) {
     int64_t matrices = 1;
     for (int d = 0; d < p->stacked; d++) matrices *= p->stack[d];
     const int64_t wanted = threads > 1 ? divide_up(2 * threads, matrices) : 1;
-    p->row_jobs = most(divide_up(p->m, MOST_ROWS), least(wanted, p->m / LEAST_ROWS));
+    p->row_jobs = most(divide_up(p->m, most_rows(p)), least(wanted, p->m / LEAST_ROWS));
     /* With a job less than all others, a thread would wait for about as long as a job takes. */
     const int64_t even = round_up(p->row_jobs, threads);
     if (matrices == 1 && p->row_jobs > 1 && even <= p->m / LEAST_ROWS) p->row_jobs = even;
@@ -376,7 +424,7 @@ int take_kernels(struct product *p, int64_t isa, enum accumulator accumulator) {
     p->kernels = microkernels_for((enum isa)isa, accumulator);
     p->moves = microkernels_for((enum isa)isa, ACC_F32);
     if (!p->kernels) return 0;
-    p->scale = 1, p->depth = MOST_DEPTH;
+    p->scale = 1, p->depth = MOST_DEPTH, p->a_bytes = p->out_bytes = sizeof(float);
     if (p->kernels->columns[p->kernels->rows] > MOST_PANEL) return 0;
     set_columns(p, p->n);
     for (int i = 0; i < MOST_DEPTH; i++) p->places[i] = i;
@@ -410,35 +458,6 @@ PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
                                (begin * p.k + k * columns) * p.kernels->lanes);
             }
             failed = 0;
-        }
-    }
-    return release_all(failed, buffers, held);
-}
-
-/* Faster than NumPy if the elements of columns are neighbours. */
-PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
-    (void)module;
-    int held = 0, failed = -1;
-    PyObject *given[2];
-    struct copy_matrices_fields f;
-    if (take_call(arguments, 2, given, &f, sizeof f)) return NULL;
-    Py_buffer buffers[2];
-    struct product p = {0};
-    if (PyObject_GetBuffer(given[0], &buffers[0], PyBUF_STRIDED_RO) == 0) held++;
-    if (held == 1 && PyObject_GetBuffer(given[1], &buffers[1], PyBUF_CONTIG) == 0) held++;
-    if (held == 2 && buffers[0].len == buffers[1].len && take_matrices(&buffers[0], &p.a)) {
-        int64_t matrices = 1;
-        p.stacked = buffers[0].ndim - 2;
-        for (int d = 0; d < p.stacked; d++) matrices *= p.stack[d] = buffers[0].shape[d];
-        p.m = buffers[0].shape[p.stacked], p.n = buffers[0].shape[p.stacked + 1];
-        p.out = buffers[1].buf;
-        p.row_jobs = divide_up(p.m, MOST_DEPTH);
-        if (take_kernels(&p, f.isa, ACC_F32)) {
-            p.pieces = matrices * p.row_jobs;
-            p.pieces_at_once = divide_up(COPIED_AT_ONCE, least(p.m, MOST_DEPTH) * p.n);
-            failed = run_unlocked(copy_pieces, &p, divide_up(p.pieces, p.pieces_at_once),
-                                  least(f.threads, buffers[0].len / LEAST_COPIED),
-                                  least(p.m, MOST_DEPTH) * CACHE_LINE);
         }
     }
     return release_all(failed, buffers, held);

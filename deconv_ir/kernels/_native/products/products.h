@@ -28,8 +28,8 @@ struct matrices {
     int64_t row, column, stack[MOST_STACKED];
 };
 
-/* Products of data that are quantised when they are packed, with weights of signed bytes, stored as code + 128:
- * elements hold four terms, or two, those of even or of odd places.  For weights w, and what their zero point
+/* Products of data that are quantised when they are packed, or are codes, with weights of signed bytes, stored as
+ * code + 128.  Codes in memory are signed bytes, code - 128; packed elements hold four terms, or two, those of even or of odd places.  For weights w, and what their zero point
  * adds, z: sum of data * (w + z) = sum of (data - 128) * (w + 128) - (128 - z) * sum of (data - 128) + 128 * sum of
  * (w + z). */
 struct quantized_factor {
@@ -37,6 +37,11 @@ struct quantized_factor {
     struct quantizer quantizer; /* of the data */
     struct column_dequantizer columns; /* its factors are 128 - z, its bases 128 * sum of (w + z) */
     struct epilogue finish; /* of results in f32 */
+    int reads_codes, writes_codes;
+    /* Of results that are codes: from numbers, or, if it is part of the range of codes what becomes of these, from sums. */
+    struct quantizer results;
+    struct column_requantizer requantizer;
+    int from_sums;
     int shorts; /* whether elements are extended when they are packed: ACC_SHORTS */
 };
 
@@ -53,7 +58,9 @@ struct product {
     const struct quantized_functions *pairs;
     const float *bias;   /* initial value of the sums of each row; or NULL */
     const struct epilogue *finish; /* of complete sums, or NULL */
-    float *out, scale; /* scale: factor of a */
+    void *out;
+    float scale; /* factor of a */
+    int64_t a_bytes, out_bytes; /* of an element in memory */
     int stacked; /* axes of the stack */
     int64_t stack[MOST_STACKED];
     int64_t m, n, k, step, vectors, panels; /* step: from one row of `out` to the next */
@@ -62,7 +69,7 @@ struct product {
     int padded; /* whether rows of `out` hold whole vectors */
     int64_t row_jobs, column_jobs, panels_at_once;
     int64_t pieces, pieces_at_once; /* of a copy */
-    int64_t packed_a, packed_b; /* elements of scratch */
+    int64_t packed_a, packed_b, panel_sums; /* elements of scratch */
     /* Where terms are before they are packed, and after codes are unpacked; `offsets`: in a panel. */
     int32_t places[MOST_DEPTH], unpacked[MOST_DEPTH], offsets[MOST_PANEL + 1][MOST_DEPTH + AHEAD];
 };
@@ -71,6 +78,7 @@ struct product {
 struct pack_buffers {
     float *a, *b, *gathered, *unpacked; /* unpacked: columns of codes, or rows of quantised data */
     int32_t *row_sums; /* of quantised data */
+    uint32_t *sums;    /* of some rows and a panel, where results are codes */
 };
 
 /* Set the fields that depend on the instruction set and on n.  Returns whether it can be used. */
@@ -92,8 +100,8 @@ void pack(const struct product *p, const float *in, int64_t step, int64_t line, 
 const float *matrix_at(const struct product *p, const struct matrices *all, int64_t index);
 
 /* Sum some rows, in some panels of columns; `b` is read if it is not in another form. */
-void sum_panels(const struct product *p, const float *a, const float *b, int64_t rows,
-                int64_t first_panel, int64_t last_panel, struct pack_buffers to, float *out);
+void sum_panels(const struct product *p, const void *a, const float *b, int64_t rows,
+                int64_t first_panel, int64_t last_panel, struct pack_buffers to, void *out);
 
 /* Count the scratch of a thread for `rows` rows at once.  Returns the bytes of all. */
 int64_t count_packed(struct product *p, int64_t rows);

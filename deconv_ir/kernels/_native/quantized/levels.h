@@ -30,16 +30,4 @@ static inline int quantizers_take(struct quantizers *q, const Py_buffer *ranges,
     return good;
 }
 
-/* Make an activation part of the range of codes, and return the factor of negative numbers. */
-static inline float take_activation(const struct epilogue *e, double slope,
-                                    struct quantizer *codes) {
-    const float low = codes->least, high = codes->most;
-    if (e->activation == ACT_RELU) codes->least = fminf(fmaxf(low, 0), high);
-    if (e->activation == ACT_CLAMP) {
-        codes->least = fminf(fmaxf((float)e->low, low), high);
-        codes->most = fminf(fmaxf((float)e->high, low), high);
-    }
-    return e->activation == ACT_LEAKY ? (float)slope : 1;
-}
-
 #endif

@@ -64,6 +64,42 @@ struct column_dequantizer {
     const int32_t *bases, *factors;
 };
 
+/* Make an activation part of the range of codes, and return the factor of negative numbers. */
+static inline float take_activation(const struct epilogue *e, double slope,
+                                    struct quantizer *codes) {
+    const float low = codes->least, high = codes->most;
+    if (e->activation == ACT_RELU) codes->least = fminf(fmaxf(low, 0), high);
+    if (e->activation == ACT_CLAMP) {
+        codes->least = fminf(fmaxf((float)e->low, low), high);
+        codes->most = fminf(fmaxf((float)e->high, low), high);
+    }
+    return e->activation == ACT_LEAKY ? (float)slope : 1;
+}
+
+/* From sums in columns to codes: numbers in LEVEL_PARTS of a step are those of columns times `parts`, plus `first`. */
+struct column_requantizer {
+    struct quantizer codes;
+    double parts, first;
+    float least, most; /* in parts */
+    uint16_t rest;     /* least_rest() */
+};
+
+/* The requantizer of numbers whose offsets have magnitudes up to `greatest`, with those of rows. */
+static inline struct column_requantizer column_requantizer_of(struct quantizer q, double greatest) {
+    const double margin = margin_of(ERROR_32(q.ends, greatest * q.factor));
+    const double parts = q.factor * (double)LEVEL_PARTS, rounding = (double)LEVEL_PARTS / 2 + margin;
+    /* Limits are codes themselves, so that those between two codes are known. */
+    const double least = rint((q.least - q.low) * q.factor), most = rint((q.most - q.low) * q.factor);
+    return (struct column_requantizer){
+        .codes = q,
+        .parts = parts,
+        .first = rounding - q.low * parts,
+        .least = (float)(least * (double)LEVEL_PARTS + rounding),
+        .most = (float)(most * (double)LEVEL_PARTS + rounding),
+        .rest = least_rest(margin),
+    };
+}
+
 /* From two codes to one: the sum or product of low[0] + code * step[0] and low[1] + another * step[1], times
  * `slope` if it is negative; both numbers and the result are rounded to f32. */
 struct code_pair {
@@ -98,6 +134,8 @@ struct quantized_functions {
                      int64_t count, uint32_t *out);
     /* The codes of a row, as signed bytes: code - 128.  Returns their sum. */
     int32_t (*quantize_row)(const struct quantizer *q, const float *row, int64_t count, int8_t *out);
+    /* The sum of signed bytes. */
+    int32_t (*sum_row)(const int8_t *row, int64_t count);
     /* Extend bytes, signed or not, to 16 bits: the first two and the last two of each element;
      * `last` may be `in`. */
     void (*extend)(int is_signed, const uint32_t *in, int64_t count, uint32_t *first, uint32_t *last);
@@ -105,6 +143,10 @@ struct quantized_functions {
     void (*dequantize_columns)(const struct column_dequantizer *d, const int32_t *row_sums,
                                int64_t rows, int64_t columns, const uint32_t *sums, float *out,
                                int64_t step);
+    /* The codes of rows of sums, in whole vectors, as signed bytes: code - 128. */
+    void (*requantize_columns)(const struct column_requantizer *q, const struct column_dequantizer *d,
+                               const int32_t *row_sums, int64_t rows, int64_t columns,
+                               const uint32_t *sums, int8_t *out, int64_t step);
     /* The numbers of sums. */
     void (*dequantize)(const struct dequantizer *d, int64_t count, const void *sums, float *out);
     /* The codes of sums.  Up to a vector of sums, offsets and windows is read beyond the ends. */

@@ -259,6 +259,27 @@ static int32_t NAME(quantize_row)(const struct quantizer *q, const float *row, i
     return (int32_t)whole + all;
 }
 
+/* Vectors of bytes whose sums in lanes of 16 bits do not overflow: 2 * 255 * 128 < 65536. */
+#define SUMMED_BYTES 128
+
+static int32_t NAME(sum_row)(const int8_t *row, int64_t count) {
+    typedef uint32_t loose __attribute__((vector_size(LANES * 4), aligned(1), may_alias));
+    const int64_t bytes = LANES * 4, whole = count / bytes;
+    int64_t all = -128 * whole * bytes;
+    for (int64_t i = 0; i < whole;) {
+        const int64_t end = least(whole, i + SUMMED_BYTES);
+        NAME(halves) sums = {0};
+        for (; i < end; i++) {
+            const NAME(uints) v = (NAME(uints))*(const loose *)(const void *)(row + i * bytes) ^ 0x80808080;
+            sums += (NAME(halves))(v & 0x00ff00ff) + ((NAME(halves))v >> 8);
+        }
+        const NAME(uints) wide = ((NAME(uints))sums & 0xffff) + ((NAME(uints))sums >> 16);
+        for (int j = 0; j < LANES; j++) all += wide[j];
+    }
+    for (int64_t i = whole * bytes; i < count; i++) all += row[i];
+    return (int32_t)all;
+}
+
 /* The first and the last two bytes of each element, extended to 16 bits. */
 static inline __attribute__((always_inline)) void NAME(extend_vector)(NAME(uints) v, NAME(uints) *first,
                                                                       NAME(uints) *last) {
@@ -302,22 +323,72 @@ static void NAME(extend)(int is_signed, const uint32_t *in, int64_t count, uint3
     memcpy(last + i, others, (size_t)(count - i) * sizeof *last);
 }
 
+/* What becomes of the sums of a vector of columns. */
+struct NAME(columns) {
+    NAME(uints) base, factor;
+    NAME(wide) scale, offset, row_scale;
+};
+
+static inline __attribute__((always_inline)) struct NAME(columns) NAME(columns_at)(
+    const struct column_dequantizer *d, int64_t i) {
+    return (struct NAME(columns)){
+        (NAME(uints))*(const NAME(loose_ints) *)(d->bases + i),
+        (NAME(uints))*(const NAME(loose_ints) *)(d->factors + i),
+        (NAME(wide))*(const NAME(loose_wide) *)(d->scales + i),
+        (NAME(wide))*(const NAME(loose_wide) *)(d->offsets + i),
+        (NAME(wide))*(const NAME(loose_wide) *)(d->row_scales + i),
+    };
+}
+
+static inline __attribute__((always_inline)) NAME(ints) NAME(sum_in)(const struct NAME(columns) *c,
+                                                                     int32_t row_sum,
+                                                                     const uint32_t *sums) {
+    const NAME(uints) sum = (NAME(uints))*(const NAME(loose_ints) *)(const void *)sums;
+    return (NAME(ints))(sum + (c->base - c->factor * (uint32_t)row_sum));
+}
+
+static inline __attribute__((always_inline)) NAME(vec) NAME(number_in)(const struct NAME(columns) *c,
+                                                                       int32_t row_sum,
+                                                                       NAME(ints) sum) {
+    const NAME(wide) value = __builtin_convertvector(sum, NAME(wide)) * c->scale +
+                             (c->offset + (double)row_sum * c->row_scale);
+    return __builtin_convertvector(value, NAME(vec));
+}
+
 static void NAME(dequantize_columns)(const struct column_dequantizer *d, const int32_t *row_sums,
                                      int64_t rows, int64_t columns, const uint32_t *sums,
                                      float *out, int64_t step) {
     for (int64_t i = 0; i < columns; i += LANES) {
-        const NAME(uints) base = (NAME(uints))*(const NAME(loose_ints) *)(d->bases + i);
-        const NAME(wide) scale = (NAME(wide))*(const NAME(loose_wide) *)(d->scales + i);
-        const NAME(wide) offset = (NAME(wide))*(const NAME(loose_wide) *)(d->offsets + i);
-        const NAME(wide) row_scale = (NAME(wide))*(const NAME(loose_wide) *)(d->row_scales + i);
-        const NAME(uints) factor = (NAME(uints))*(const NAME(loose_ints) *)(d->factors + i);
+        const struct NAME(columns) c = NAME(columns_at)(d, i);
+        for (int64_t r = 0; r < rows; r++)
+            *(NAME(loose) *)(out + r * step + i) = NAME(number_in)(
+                &c, row_sums[r], NAME(sum_in)(&c, row_sums[r], sums + r * columns + i));
+    }
+}
+
+/* As requantize_vectors(). */
+static void NAME(requantize_columns)(const struct column_requantizer *q, const struct column_dequantizer *d,
+                                     const int32_t *row_sums, int64_t rows, int64_t columns,
+                                     const uint32_t *sums, int8_t *out, int64_t step) {
+    const NAME(vec) least = q->least - (NAME(vec)){0}, most = q->most - (NAME(vec)){0};
+    for (int64_t i = 0; i < columns; i += LANES) {
+        const struct NAME(columns) c = NAME(columns_at)(d, i);
+        const NAME(vec) scale = __builtin_convertvector(c.scale * q->parts, NAME(vec));
+        const NAME(vec) offset = __builtin_convertvector(c.offset * q->parts + q->first, NAME(vec));
+        const NAME(vec) row_scale = __builtin_convertvector(c.row_scale * q->parts, NAME(vec));
         for (int64_t r = 0; r < rows; r++) {
-            NAME(uints) sum =
-                (NAME(uints))*(const NAME(loose_ints) *)(const void *)(sums + r * columns + i);
-            sum += base - factor * (uint32_t)row_sums[r];
-            const NAME(wide) value = __builtin_convertvector((NAME(ints))sum, NAME(wide)) * scale +
-                                     (offset + (double)row_sums[r] * row_scale);
-            *(NAME(loose) *)(out + r * step + i) = __builtin_convertvector(value, NAME(vec));
+            const NAME(ints) sum = NAME(sum_in)(&c, row_sums[r], sums + r * columns + i);
+            NAME(vec) level = __builtin_convertvector(sum, NAME(vec)) * scale;
+            level += (float)row_sums[r] * row_scale;
+            level = NAME(limited)(level + offset, least, most);
+            NAME(ints) codes = __builtin_convertvector(level, NAME(ints));
+            if (NAME(has_any)((codes & 0xffff) <= q->rest))
+                codes = NAME(codes)(&q->codes, NAME(limited)(NAME(number_in)(&c, row_sums[r], sum),
+                                                             q->codes.least - (NAME(vec)){0},
+                                                             q->codes.most - (NAME(vec)){0}));
+            else codes >>= 16;
+            const NAME(bytes) bytes = NAME(lowest_bytes)((NAME(uints))codes ^ 128);
+            memcpy(out + r * step + i, &bytes, LANES);
         }
     }
 }
@@ -522,7 +593,8 @@ static void NAME(round_row)(const float *row, int64_t count, uint16_t *out) {
 }
 
 const struct quantized_functions JOIN(functions, quantized, SUFFIX) = {
-    NAME(quantize), NAME(quantize_row), NAME(extend), NAME(dequantize_columns), NAME(dequantize),
+    NAME(quantize), NAME(quantize_row), NAME(sum_row), NAME(extend), NAME(dequantize_columns),
+    NAME(requantize_columns), NAME(dequantize),
     NAME(requantize), NAME(combine), NAME(combine_numbers), NAME(pair), NAME(round_row)};
 
 #undef ROUNDING
