@@ -63,6 +63,13 @@ class Levels(NamedTuple):
     output_low: tuple[float, ...]
     output_high: tuple[float, ...]
 
+    @classmethod
+    def of_bytes(cls, scale: float, zero_point: float, *, signed: bool) -> Levels:
+        """Return the levels ``(byte - zero_point) * scale``."""
+        first = -128 if signed else 0
+        low, high = ((end - zero_point) * scale for end in (first, first + 255))
+        return cls(256, (low,), (high,), (low,), (high,))
+
     @property
     def steps(self) -> tuple[float, ...]:
         """Differences of two levels."""

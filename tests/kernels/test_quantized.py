@@ -12,7 +12,6 @@ from kernels.quantized_cases import (
     PLAIN,
     ZERO_POINTS,
     definition,
-    draw,
     made,
     require_one_rounding,
 )
@@ -208,36 +207,6 @@ def test_elements_of_a_filter_are_read_in_parts(
 def test_sums_are_exact_if_no_tile_fits_the_scratchpad(seed: int) -> None:
     kernel, x, pads, output, expected = made(seed, scratch_bytes=1)
     require_one_rounding(kernel.plan(x.shape, pads, output).run([x])[0], np.maximum(expected, 0))
-
-
-@pytest.mark.skipif(not compiled_module(), reason="sums of NumPy are its results")
-@pytest.mark.parametrize("machine", ["", "zen3", "skylake-x"])
-@pytest.mark.parametrize("seed", range(18))
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_sums_alone_are_those_of_integers(
-    monkeypatch: pytest.MonkeyPatch, machine: str, seed: int, algorithm: str
-) -> None:
-    """Integer layers of oneDNN graphs use sums without a dequantizer."""
-    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
-    monkeypatch.setenv("DECONV_IR_KERNEL", algorithm)
-    problem, extents, pads, output = draw(seed)
-    rng = np.random.default_rng(seed)
-    outputs = problem.groups * problem.channels_out
-    sides = (outputs, problem.channels_in)
-    if not problem.forward:
-        sides = (problem.groups * problem.channels_in, problem.channels_out)
-    codes = rng.integers(-128, 128, (*sides, *problem.kernel)).astype(np.int8)
-    levels = Levels(256, *((-7.0,), (248.0,)) * 2)
-    kernel = QuantizedKernel(
-        problem, codes, np.ones(outputs), levels, None, Activation(), adds=False,
-        scratch_bytes=1 << 26,
-    )  # fmt: skip
-    x = rng.integers(-7, 249, (2, problem.groups * problem.channels_in, *extents))
-    shapes = RunShapes(x.shape, pads, (2, outputs, *output))
-    planned: Any = kernel.plan_shapes(shapes, UNLIMITED)
-    found = planned.exact_sums(x.astype(np.float32))
-    expected = definition(problem, x.astype(float), codes.astype(float), pads, output)
-    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 Call = Callable[[], object]
+_SIGN = 0x80
 
 
 def coded_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -65,6 +66,32 @@ def bind_quantize_plain(data: Array, codes: Array, levels: Levels) -> Call:
     return functools.partial(
         module.quantize, data.reshape(1, 1, -1), codes.reshape(1, 1, -1), ranges, fields
     )
+
+
+def to_codes(data: Array) -> Array:
+    """Return the codes of bytes ``[N, C, *X]``; those of int8 begin at -128."""
+    count, channels, *extents = data.shape
+    fours = -(-channels // FOUR)
+    codes = np.zeros((count, fours, *extents, FOUR), np.uint8)
+    for place in range(min(FOUR, channels)):
+        part = data[:, place::FOUR].view(np.uint8)
+        np.bitwise_xor(
+            part, _SIGN if data.dtype == np.int8 else 0, out=codes[:, : part.shape[1], ..., place]
+        )
+    return codes.view(np.uint32)[..., 0]
+
+
+def from_codes(codes: Array, channels: int, dtype: Any) -> Array:
+    """Return the bytes ``[N, C, *X]`` of codes, uint8 or int8: the inverse of `to_codes`."""
+    count, _, *extents = codes.shape
+    found = np.empty((count, channels, *extents), np.uint8)
+    parts = codes.view(np.uint8).reshape(*codes.shape, FOUR)
+    for place in range(min(FOUR, channels)):
+        out = found[:, place::FOUR]
+        np.bitwise_xor(
+            parts[:, : out.shape[1], ..., place], _SIGN if dtype == np.int8 else 0, out=out
+        )
+    return found.view(dtype)
 
 
 def in_numpy(data: Array, levels: Levels, axes: int, dtype: Any) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +39,10 @@ from deconv_ir.kernels.runtime.extension import compiled_module
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
+
+
+_MOST_ZERO_POINT = 255
+"""Of bytes: multiplied by sums of weights, it stays exact."""
 
 
 def quantize_filter(
@@ -91,7 +95,9 @@ def quantize_filter(
 
 def pack_integers(
     weights: Array,
-    zero_point: int,
+    data: tuple[float, int],
+    scales: Callable[[int], Array],
+    bias: Array | None,
     *,
     signed: bool,
     forward: bool,
@@ -102,25 +108,38 @@ def pack_integers(
 ) -> QuantizedKernel | None:
     """Pack a filter of integers for data of 8 bits, from which a zero point is subtracted.
 
-    Its plans compute `exact_sums`.  Returns None if it is not suited, such as one with weights of
-    an output channel that are more than 255 apart, or without a compiled kernel.  Layouts are as
-    in `pack_filter`.
+    Returns None if it is not suited, such as one with weights of an output channel that are more
+    than 255 apart, or without a compiled kernel.
+
+    Parameters
+    ----------
+    weights : ndarray
+        Layouts and others as in `pack_filter`.
+    data : tuple
+        Scale and zero point of the data.
+    scales : callable
+        Returns the scales of products, for a number of output channels: of each, or one.
     """
-    low, high = (-128.0, 127.0) if signed else (0.0, 255.0)
-    levels = Levels(256, (low,), (high,), (low - zero_point,), (high - zero_point,))
+    scale, zero_point = data
+    first = -128 if signed else 0
     problem = Problem.of_filter(weights.shape, strides, dilations, groups, forward=forward)
-    if not weights.size or _why_unsuited(problem, levels) is not None:
+    channels = problem.groups * problem.channels_out
+    factors = np.broadcast_to(scales(channels), channels)
+    usable = scale > 0 and abs(zero_point) <= _MOST_ZERO_POINT and np.isfinite(factors).all()
+    if not weights.size or not usable:
         return None
+    levels = Levels.of_bytes(scale, zero_point, signed=signed)
+    levels = levels._replace(low=(float(first),), high=(first + 255.0,))
     found = signed_bytes(problem, weights)
-    if found is None:
+    if found is None or _why_unsuited(problem, levels) is not None:
         return None
     codes, deltas = found
     made = QuantizedKernel(
         problem,
         codes,
-        np.ones(problem.groups * problem.channels_out),
+        factors / scale,
         levels,
-        None,
+        bias,
         Activation(),
         deltas=deltas,
         adds=False,

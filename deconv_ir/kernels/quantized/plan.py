@@ -297,26 +297,6 @@ class QuantizedPlan(ConvolutionPlan):
 
         return compute
 
-    def exact_sums(self, data: Array) -> Array:
-        """Return the sums of the products of levels and codes, in f64.
-
-        They are exact if levels are integers.  The kernel has scales of 1, no activation, and sums
-        in C.
-        """
-        kernel = self._kernel
-        codes = empty(self._codes, np.dtype(np.uint32))
-        kernel.quantize(contiguous(data), codes)
-        sums = empty(self.shapes.output, np.dtype(np.uint32))
-        self._sums.compute(codes, sums, None)
-        found: Array = sums.view(np.int32) + self._whole_offsets()
-        windows, shape = self._window_sums(), self._windows_shape
-        if windows is not None:
-            alone = windows(codes)[: math.prod(shape)].reshape(shape).astype(np.float64)
-            factors = kernel.window_wholes + kernel.window_scales
-            each = np.repeat(alone, kernel.problem.channels_out, axis=1)
-            found = found + each * factors[(..., *(None,) * kernel.problem.axes)]
-        return found
-
     def _in_numpy(self, data: Array, addend: Array | None) -> Array:
         kernel, element = self._kernel, self._kernel.sums.element
         ones = (None,) * kernel.problem.axes

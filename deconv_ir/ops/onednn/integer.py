@@ -1,28 +1,36 @@
 """Convolutions and products of dequantized tensors, summed as integers.
 
-A oneDNN library computes Dequantize, Dequantize, ConvTranspose as one int8 primitive:
-sums of ``(src - zp) * (weights - zp)`` are exact, and scaled afterwards.
+A oneDNN library computes Dequantize, Dequantize, ConvTranspose, Quantize as one int8 primitive:
+sums of ``(src - zp) * (weights - zp)`` are exact, and scaled and quantized afterwards.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.ir.dtypes import F32, Array, ElementType
-from deconv_ir.ir.geometry import bounds
-from deconv_ir.ir.graph import Edge, Graph
+from deconv_ir.ir.graph import Graph, Source, rewire
 from deconv_ir.ir.lazy_tensor import whole
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
-from deconv_ir.ops.checks import product
 from deconv_ir.ops.convolution.base import AnyConvolution
 from deconv_ir.ops.convolution.dims import describe_requested
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
 from deconv_ir.ops.numeric import narrow, np
-from deconv_ir.ops.onednn.quantization import Dequantize, GroupedWeights, QuantizationType, Quantize
+from deconv_ir.ops.onednn.quantization import (
+    Dequantize,
+    GroupedWeights,
+    QuantizationType,
+    Quantize,
+    quantized,
+)
+
+if TYPE_CHECKING:
+    from deconv_ir.kernels.plan import ConvolutionPlan
+    from deconv_ir.kernels.quantized.kernel import QuantizedKernel
 
 _OUTPUT_LETTERS = {
     "Convolution": "O",
@@ -32,15 +40,28 @@ _OUTPUT_LETTERS = {
 }
 """The letter of the output channels in layouts of weights."""
 _PRODUCT = "MatMul"
-_FEWEST_TERMS = 128
-"""Products of an output from which sums in 32 bits are faster, with their passes over tensors."""
+_BYTES = ("u8", "i8")
+
+
+class _HeldWeights(NamedTuple):
+    """Weights and bias of the last run, packed."""
+
+    constants: Arrays
+    kernel: QuantizedKernel | None
+    plans: dict[tuple[object, ...], ConvolutionPlan]
+    """By threads and shapes: the last one."""
+
+    def holds(self, constants: Arrays) -> bool:
+        """Whether they are these arrays."""
+        return all(map(np.array_equal, self.constants, constants))
 
 
 class OnIntegers(Operation):
     """An operation on two dequantized tensors, given the quantized ones.
 
     Sums are exact below 2**53: those of a convolution of 8-bit integers have 32 bits, others are of
-    f64.  The scales and the bias are applied in f64, and the result is rounded once.
+    f64.  The scales and the bias are applied in f64, and the result is rounded once, before it may
+    be quantized.
 
     Attributes
     ----------
@@ -49,6 +70,8 @@ class OnIntegers(Operation):
         The operations before its first two inputs.
     element_type : ElementType
         Type of the operation's inputs: f32, or the type of a TypeCast in between.
+    quantize : Quantize or None
+        The operation behind it, computed as well: one scale, to u8 or s8.
     """
 
     inputs = ("src", "weights", "bias")
@@ -59,75 +82,104 @@ class OnIntegers(Operation):
     data: Dequantize = field()
     weights: Dequantize = field()
     element_type: ElementType = field()
+    quantize: Quantize | None = field(default=None)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Infer the operation on dequantized tensors."""
         data, weights, *rest = inputs
         both = (*self.data.infer([data], context), *self.weights.infer([weights], context))
         cast = [info._replace(element_type=self.element_type) for info in both]
-        return self.operation.infer([*cast, *rest], context)
+        found = self.operation.infer([*cast, *rest], context)
+        return found if self.quantize is None else self.quantize.infer(found, context)
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return self.operation.explain(inputs, context, output, axis)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Sum bytes in 32 bits, or numbers in f64 without Winograd, then scale."""
-        data, weights, *rest = inputs
-        shape, bias = (rest, None) if self.operation.inputs[2:] == ("dst_shape",) else ([], rest)
-        total = self._sums_of_bytes(data, weights, shape, context)
-        if total is None:
-            levels = []
-            for array, how in ((data, self.data), (weights, self.weights)):
-                _, zps = how.parameters(array.shape)
-                levels.append(array.astype(np.float64) - zps)
-            exact = context._replace(accuracy=Accuracy.DIRECT)
-            (total,) = self._summed().execute([*levels, *shape], exact)
-        last = _channels_last(self.operation)
+        return self.bind_any(context)(inputs, None)
+
+    def bind_any(self, context: Context) -> Call:
+        """Return a call that packs weights, and packs them again only if they differ."""
+        held: list[_HeldWeights] = []
+
+        def call(inputs: Arrays, out: Array | None) -> Arrays:
+            _, constants = self._parts(inputs)
+            packed = next(iter(held), None)
+            if packed is None or not packed.holds(constants):
+                packed = _HeldWeights(
+                    [array.copy() for array in constants],
+                    self._packed(inputs, constants, context),
+                    {},
+                )
+                held[:] = [packed]
+            found = self._sum_bytes(packed, inputs, context)
+            if found is None:
+                found = self._in_f64(inputs, context)
+            if out is None:
+                return (found,)
+            out[...] = found
+            return (out,)
+
+        return call
+
+    def _parts(self, inputs: Arrays) -> tuple[Arrays, Arrays]:
+        """Return the shape of the output, if it is an input, and weights and bias."""
+        is_shape = self.operation.inputs[2:] == ("dst_shape",)
+        return (inputs[2:], inputs[1:2]) if is_shape else ([], inputs[1:])
+
+    def _factors(self, channels: int) -> Array:
+        """Return the scale of each output channel, or one for all."""
         scales = np.array(self.data.scales, np.float32).astype(np.float64)
         factors = scales * np.array(self.weights.scales, np.float32).astype(np.float64)
+        return np.tile(factors, channels // len(factors)) if len(factors) > 1 else factors
+
+    def _in_f64(self, inputs: Arrays, context: Context) -> Array:
+        data, weights = inputs[:2]
+        shape, (_, *bias) = self._parts(inputs)
+        levels = []
+        for array, how in ((data, self.data), (weights, self.weights)):
+            _, zps = how.parameters(array.shape)
+            levels.append(array.astype(np.float64) - zps)
+        exact = context._replace(accuracy=Accuracy.DIRECT)
+        (total,) = self._summed().execute([*levels, *shape], exact)
+        last = _channels_last(self.operation)
         along = (-1,) if last else (-1, *(1,) * (total.ndim - 2))
-        if len(factors) > 1:
-            channels = total.shape[-1 if last else 1]
-            factors = np.tile(factors, channels // len(factors)).reshape(along)
-        else:
-            factors = factors[0]
-        result = total * factors
+        factors = self._factors(total.shape[-1 if last else 1] if total.ndim > 1 else 1)
+        result = total * (factors.reshape(along) if len(factors) > 1 else factors[0])
         if bias:
             added = bias[0].astype(np.float64)
             result += added if added.ndim > 1 else added.reshape(along)
         to = getattr(self.operation, "output_type", None) or self.element_type
-        return (narrow(result, to.numpy()),)
+        found = narrow(result, to.numpy())
+        if self.quantize is None:
+            return found
+        assert self.quantize.output_type is not None, "it is u8 or s8"
+        return quantized(found, *self.quantize.parameters(found.shape), self.quantize.output_type)
 
-    def _sums_of_bytes(
-        self, data: Array, weights: Array, shape: Arrays, context: Context
-    ) -> Array | None:
-        """Return the sums of a convolution of 8-bit integers; None: they are others."""
+    def _packed(
+        self, inputs: Arrays, constants: Arrays, context: Context
+    ) -> QuantizedKernel | None:
+        """Pack weights and bias of a convolution of 8-bit integers; None: it is another."""
         from deconv_ir.kernels.quantized.kernel import pack_integers
-        from deconv_ir.kernels.quantized.plan import QuantizedPlan
 
-        last = _channels_last(self.operation)
-        if not data.size or data.dtype not in (np.uint8, np.int8):
+        data, weights, *bias = inputs[0], *constants
+        if weights.dtype not in (np.uint8, np.int8) or data.dtype not in (np.uint8, np.int8):
             return None
-        if weights.dtype not in (np.uint8, np.int8):
+        if self.element_type is not F32 or (bias and bias[0].ndim != 1):
             return None
         _, zps = self.weights.parameters(weights.shape)
         wide = weights.astype(np.int32) - np.asarray(zps).astype(np.int32)
         found = self._convolution(data, wide, context)
         if found is None:
             return None
-        operation, data, wide = found
+        operation, _, wide = found
         axes = operation.axes(data.ndim - 2)
-        steps = math.prod(axis.stride for axis in axes) if operation.transposed else 1
-        dims = operation.filter_dims(wide.shape)
-        if bounds(product(dims.inputs, *dims.kernel))[0] < _FEWEST_TERMS * steps:
-            return None
-        given = [describe_requested(array) for array in shape]
-        placed = operation.placement(data.shape, wide.shape, given, context)
-        assert placed is not None, "actual arrays have static shapes"
-        filter_ = whole(operation.canonical_filter(wide))
         kernel = pack_integers(
-            np.ascontiguousarray(filter_),
-            self.data.zps[0] if self.data.zps else 0,
+            np.ascontiguousarray(whole(operation.canonical_filter(wide))),
+            (float(np.float32(self.data.scales[0])), self.data.zps[0] if self.data.zps else 0),
+            self._factors,
+            bias[0] if bias else None,
             signed=data.dtype == np.int8,
             forward=not operation.transposed,
             strides=tuple(axis.stride for axis in axes),
@@ -137,13 +189,53 @@ class OnIntegers(Operation):
         )
         if kernel is None:
             return None
-        by_channel = np.moveaxis(data, -1, 1) if operation.channels_last else data
-        numbers = by_channel.astype(np.float32, order="C")
-        plan = kernel.plan(numbers.shape, *placed)
-        if 0 in plan.shapes.output or not isinstance(plan, QuantizedPlan):
+        writes = None
+        if self.quantize is not None and kernel.can_write_codes:
+            writes = self.quantize.levels
+        return kernel.coded(reads=kernel.can_read_codes, writes=writes)
+
+    def _sum_bytes(self, packed: _HeldWeights, inputs: Arrays, context: Context) -> Array | None:
+        """Return the result of packed weights; None: there is none."""
+        from deconv_ir.kernels.quantized.codes import from_codes, to_codes
+        from deconv_ir.kernels.runtime.threads import get_threads
+
+        data, kernel = inputs[0], packed.kernel
+        if kernel is None:
             return None
-        total = plan.exact_sums(numbers)
-        return np.moveaxis(total, 1, -1) if last else total
+        shape, _ = self._parts(inputs)
+        key = get_threads(), data.shape, *(tuple(array.tolist()) for array in shape)
+        plan = packed.plans.get(key)
+        if plan is None:
+            packed.plans.clear()
+            plan = packed.plans[key] = self._planned(kernel, inputs, context)
+        if plan.shapes.is_empty:
+            return None
+        if _channels_last(self.operation):
+            data = np.moveaxis(data, -1, 1)
+        codes = to_codes(data) if kernel.reads_codes else data.astype(np.float32, order="C")
+        (result,) = plan.run([codes])
+        if self.quantize is not None:
+            to = self.quantize.output_type
+            assert to is not None, "it is u8 or s8"
+            if kernel.writes is None:
+                result = quantized(result, *self.quantize.parameters(result.shape), to)
+            else:
+                result = from_codes(result, plan.shapes.output[1], to.numpy())
+        return np.moveaxis(result, 1, -1) if _channels_last(self.operation) else result
+
+    def _planned(
+        self, kernel: QuantizedKernel, inputs: Arrays, context: Context
+    ) -> ConvolutionPlan:
+        """Plan runs with data of one shape."""
+        shape, _ = self._parts(inputs)
+        found = self._convolution(inputs[0], inputs[1], context)
+        assert found is not None, "its weights are packed"
+        operation, data, weights = found
+        given = [describe_requested(array) for array in shape]
+        placed = operation.placement(data.shape, weights.shape, given, context)
+        assert placed is not None, "actual arrays have static shapes"
+        by_channel = np.moveaxis(data, -1, 1) if operation.channels_last else data
+        return kernel.plan(by_channel.shape, *placed)
 
     def _convolution(
         self, data: Array, weights: Array, context: Context
@@ -258,28 +350,46 @@ def _same_channels(a: Quantize, b: Dequantize) -> bool:
 def on_integers(graph: Graph) -> Graph:
     """Return a graph whose operations on dequantized tensors read the quantized ones.
 
-    Each operation keeps its layer, name and output; the Dequantize layers remain, and run if other
-    layers need them.
+    Each operation keeps its layer, name and output.  So does a Quantize that alone reads one: it
+    computes the operation, too.  The layers before them remain, and run if others need them.
     """
-    layers = list(graph.layers)
-    sources = graph.topology.sources
-    moved: dict[tuple[int, int], Edge] = {}
-    for index, layer in enumerate(graph.layers):
+    layers, sources = list(graph.layers), [tuple(row) for row in graph.topology.sources]
+    users: dict[Source, int] = {}
+    for row in sources:
+        for source in row:
+            if source is not None:
+                users[source] = users.get(source, 0) + 1
+    for index in graph.topology.order:
+        layer, row = layers[index], sources[index]
         found = _dequantized(graph, index)
-        if found is None:
-            continue
-        operation, feeders = found
-        ports = list(layer.inputs)
-        for i, feeder in enumerate(feeders):
-            ports[i] = graph.layers[feeder].inputs[0]._replace(id=i)
-            origin = sources[feeder][0]
-            assert origin is not None, "_dequantized requires it"
-            start = graph.layers[origin[0]]
-            port = start.outputs[origin[1]].id
-            moved[(layer.id, i)] = Edge(start.id, port, layer.id, i, layer.line)
-        layers[index] = layer._replace(operation=operation, inputs=tuple(ports))
-    edges = tuple(moved.get((edge.to_layer, edge.to_port), edge) for edge in graph.edges)
-    return graph.replace(layers=tuple(layers), edges=edges)
+        if found is not None:
+            operation, feeders = found
+            before = [graph.layers[feeder].inputs[0] for feeder in feeders]
+            ports = [port._replace(id=i) for i, port in enumerate(before)]
+            sources[index] = (*(sources[feeder][0] for feeder in feeders), *row[2:])
+            layers[index] = layer._replace(operation=operation, inputs=(*ports, *layer.inputs[2:]))
+        elif isinstance(layer.operation, Quantize) and row[0] is not None and users[row[0]] == 1:
+            maker = layers[row[0][0]]
+            made = maker.operation
+            if isinstance(made, OnIntegers) and _is_joined(made, layer.operation):
+                operation = made.replace(quantize=layer.operation)
+                sources[index] = sources[row[0][0]]
+                layers[index] = layer._replace(
+                    operation=operation, type=maker.type, inputs=maker.inputs
+                )
+    return rewire(graph, layers, sources)
+
+
+def _is_joined(made: OnIntegers, quantize: Quantize) -> bool:
+    """Whether a Quantize can be computed with the operation before it."""
+    to = quantize.output_type
+    return (
+        made.quantize is None
+        and made.operation.type != _PRODUCT
+        and quantize.qtype is QuantizationType.PER_TENSOR
+        and to is not None
+        and to.name in _BYTES
+    )
 
 
 def _dequantized(graph: Graph, index: int) -> tuple[OnIntegers, list[int]] | None:

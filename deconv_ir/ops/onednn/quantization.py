@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.quantization import Levels
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, element_type, integer, integers, numbers
@@ -226,6 +228,17 @@ class Quantize(StaticQuantization):
     """round(src / scale + zp), with scales and zero points as attributes."""
 
     family = "float"
+
+    @property
+    def levels(self) -> Levels | None:
+        """The levels of a type of 8 bits with one scale; None: they are not in order."""
+        import numpy as np
+
+        assert self.output_type is not None, "a layer is bound where it is known"
+        scale, zero_point = float(np.float32(self.scales[0])), (*self.zps, 0)[0]
+        if not 0 < scale < math.inf:
+            return None
+        return Levels.of_bytes(scale, zero_point, signed=self.output_type.kind == "int")
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         assert self.output_type is not None, "a layer is bound where it is known"

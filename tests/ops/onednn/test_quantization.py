@@ -20,7 +20,6 @@ from deconv_ir.formats.conversion import convert
 from deconv_ir.formats.openvino_xml import OPENVINO_XML
 from deconv_ir.kernels.quantized import plan
 from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.ops.onednn import integer
 
 
 def quantized_graph(
@@ -88,10 +87,9 @@ def quantized_graph(
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("weights_zero", [-5, 0])
 def test_int8_patterns_sum_exact_integers(
-    monkeypatch: pytest.MonkeyPatch, source: str, groups: int, per_channel: bool, weights_zero: int
+    source: str, groups: int, per_channel: bool, weights_zero: int
 ) -> None:
     """Before Quantize: the exact rational number, rounded to f32 once."""
-    monkeypatch.setattr(integer, "_FEWEST_TERMS", 1)
     weights = [0.37, 0.11, 2.25, 0.013, 1.7, 0.6][: 6 // groups] if per_channel else [0.37]
     scales = [0.12, 1.0, 3.3, *weights]
     if per_channel and groups == 2:
@@ -147,15 +145,14 @@ def test_bytes_are_summed_in_32_bits(
 ) -> None:  # fmt: skip
     """In all layouts, with zero points and pads, by the kernels of quantised layers."""
     sums: list[Any] = []
-    original = plan.QuantizedPlan.exact_sums
+    original = plan.QuantizedPlan.run
 
-    def watched(self: Any, data: Any) -> Any:
-        sums.append(original(self, data))
+    def watched(self: Any, *arguments: Any) -> Any:
+        sums.append(original(self, *arguments))
         return sums[-1]
 
     monkeypatch.setenv("DECONV_IR_MACHINE", machine)
-    monkeypatch.setattr(plan.QuantizedPlan, "exact_sums", watched)
-    monkeypatch.setattr(integer, "_FEWEST_TERMS", 1)
+    monkeypatch.setattr(plan.QuantizedPlan, "run", watched)
     forward = kind == "Convolution"
     inputs, outputs, strides, extents = 10, 6, [2, 1], [4, 6]
     low, high = (0, 256) if source == "u8" else (-128, 128)

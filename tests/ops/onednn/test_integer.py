@@ -1,0 +1,268 @@
+"""Convolutions with Quantize behind them: one layer, which reads and writes bytes.
+
+Oracle: oneDNN Graph specification, Dequantize and Quantize, on sums of integers; before Quantize
+they are rounded to f32 once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from onednn_forms import as_bytes, op, tensor
+from onednn_oracle import gather, scatter
+from plan_rows import rows_of
+
+import deconv_ir
+from deconv_ir.kernels.quantized import kernel as quantized_kernel
+from deconv_ir.kernels.quantized.codes import from_codes, to_codes
+from deconv_ir.kernels.runtime.extension import compiled_module
+
+MACHINES = ["", "zen3", "zen1", "skylake-x", "sapphire-rapids", "small"]
+SIDES = {"u8": (0, np.uint8), "s8": (-128, np.int8)}
+
+
+class Case(NamedTuple):
+    """A graph, arrays for its inputs, and the expected results of the last tensor."""
+
+    graph: list[dict[str, Any]]
+    arrays: dict[str, Any]
+    expected: Any
+
+
+def quantize(numbers: Any, scale: float, zero_point: int, to: str) -> Any:
+    """Return Quantize by definition."""
+    low, dtype = SIDES[to]
+    rounded = np.rint(numbers.astype(float) / float(np.float32(scale)) + zero_point)
+    return np.clip(rounded, low, low + 255).astype(dtype)
+
+
+def draw(
+    rng: np.random.Generator, kind: str, source: str, to: str, *, last: bool, groups: int,
+    per_channel: bool, bias: bool, depth: int,
+) -> Case:  # fmt: skip
+    """Draw Dequantize twice, a layer of two spatial axes, and Quantize."""
+    forward = kind == "Convolution"
+    inputs, outputs, extents, strides, pads = depth * groups, 3 * groups, [5, 4], [2, 1], [1, 0]
+    sides = (outputs, depth) if forward else (inputs, outputs // groups)
+    first, dtype = SIDES[source]
+    data = rng.integers(first, first + 256, (2, inputs, *extents)).astype(dtype)
+    weights = rng.integers(-128, 128, (*sides, 3, 2)).astype(np.int8)
+    results = [2, 3] if forward else [10, 5]
+    zeros = (int(rng.integers(first, first + 256)), int(rng.integers(-9, 9)))
+    count = sides[0 if forward else 1] if per_channel else 1
+    scales = [float(np.float32(x)) for x in rng.uniform(0.001, 0.02, count)]
+    scale = float(np.float32(rng.uniform(0.01, 0.2)))
+    total = (gather if forward else scatter)(
+        data.astype(float) - zeros[0], weights.astype(float) - zeros[1], strides, pads, results,
+        [1, 1], groups=groups,
+    )  # fmt: skip
+    by_output = np.resize(scales, outputs).reshape(-1, 1, 1)
+    added = rng.normal(size=outputs).astype(np.float32) if bias else np.zeros(outputs, np.float32)
+    numbers = (total * (by_output * scale) + added.reshape(-1, 1, 1)).astype(np.float32)
+    step, point = float(numbers.std() / 40), int(rng.integers(SIDES[to][0], SIDES[to][0] + 256))
+    expected = quantize(numbers, step, point, to)
+    axis = 0 if forward else 1
+    layout = {"data_format": "NCX", "weights_format": "OIX" if forward else "IOX"}
+    if last:
+        data, expected = (np.moveaxis(array, 1, -1) for array in (data, expected))
+        weights, axis = np.ascontiguousarray(weights.transpose(2, 3, 1, 0)), 3 if forward else 2
+        layout = {"data_format": "NXC", "weights_format": "XIO" if forward else "XOI"}
+    x, w, y = (list(array.shape) for array in (data, weights, expected))
+    one: dict[str, Any] = {"qtype": "per_tensor", "axis": 1}
+    own = {"qtype": "per_channel" if per_channel else "per_tensor", "axis": axis}
+    attributes: dict[str, Any] = {
+        "strides": strides, "pads_begin": pads, "pads_end": [0, 0], "dilations": [1, 1],
+        "groups": groups, **layout,
+    }  # fmt: skip
+    into = [tensor(1, x), tensor(3, w), *([tensor(6, [outputs])] if bias else [])]
+    graph = [
+        op(
+            0, "Dequantize", [tensor(0, x, source)], [tensor(1, x)], scales=[scale],
+            zps=[zeros[0]], **one,
+        ),
+        op(
+            1, "Dequantize", [tensor(2, w, "s8")], [tensor(3, w)], scales=scales,
+            zps=[zeros[1]] * count, **own,
+        ),
+        op(2, kind, into, [tensor(4, y)], **attributes),
+        op(3, "Quantize", [tensor(4, y)], [tensor(5, y, to)], scales=[step], zps=[point], **one),
+    ]  # fmt: skip
+    return Case(graph, {"0": data, "2": weights} | ({"6": added} if bias else {}), expected)
+
+
+@pytest.mark.parametrize("kind", ["Convolution", "ConvTranspose"])
+@pytest.mark.parametrize("source", ["u8", "s8"])
+@pytest.mark.parametrize("last", [False, True], ids=["NCX", "NXC"])
+@pytest.mark.parametrize(("groups", "depth"), [(1, 1), (1, 3), (1, 70), (2, 4), (2, 3), (5, 1)])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_quantize_is_computed_with_the_layer_before_it(
+    monkeypatch: pytest.MonkeyPatch, kind: str, source: str, last: bool, groups: int, depth: int,
+    machine: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+    rng = np.random.default_rng([depth, groups, last, len(machine), len(kind)])
+    to, per_channel, bias = str(rng.choice(["u8", "s8"])), rng.random() < 0.5, rng.random() < 0.5
+    case = draw(
+        rng, kind, source, to, last=last, groups=groups, per_channel=per_channel, bias=bias,
+        depth=depth,
+    )  # fmt: skip
+    model = deconv_ir.load(as_bytes(*case.graph))
+    (found,) = model.run(case.arrays).values()
+    assert found.dtype == case.expected.dtype
+    np.testing.assert_array_equal(found, case.expected)
+
+
+@pytest.mark.parametrize("kind", ["Convolution", "ConvTranspose"])
+@pytest.mark.parametrize("to", ["u8", "s8"])
+def test_results_are_the_same_without_compiled_kernels(
+    monkeypatch: pytest.MonkeyPatch, kind: str, to: str
+) -> None:
+    monkeypatch.setenv("DECONV_IR_KERNEL", "numpy")
+    case = draw(
+        np.random.default_rng(5), kind, "s8", to, last=True, groups=2, per_channel=True, bias=True,
+        depth=4,
+    )  # fmt: skip
+    (found,) = deconv_ir.load(as_bytes(*case.graph)).run(case.arrays).values()
+    np.testing.assert_array_equal(found, case.expected)
+
+
+def test_plans_have_one_step_for_the_pattern() -> None:
+    """Nothing is dequantized; a tensor between is computed if it is an output."""
+    case = draw(
+        np.random.default_rng(6), "Convolution", "u8", "u8", last=False, groups=1,
+        per_channel=True, bias=True, depth=8,
+    )  # fmt: skip
+    model = deconv_ir.load(as_bytes(*case.graph))
+    rows = [row for row in rows_of(model, case.arrays).values() if row.type != "Result"]
+    assert [(row.type, row.precision) for row in rows] == [("Convolution", "i8")]
+    found = model.run(case.arrays, outputs=["4", "5"])
+    np.testing.assert_array_equal(found["5"], case.expected)
+    np.testing.assert_array_equal(
+        quantize(
+            found["4"],
+            case.graph[3]["attrs"]["scales"]["value"][0],
+            case.graph[3]["attrs"]["zps"]["value"][0],
+            "u8",
+        ),
+        case.expected,
+    )
+
+
+def test_per_channel_quantize_is_a_step_of_its_own() -> None:
+    case = draw(
+        np.random.default_rng(7), "Convolution", "u8", "u8", last=False, groups=1,
+        per_channel=False, bias=False, depth=8,
+    )  # fmt: skip
+    behind = case.graph[3]["attrs"]
+    for name in ("scales", "zps"):
+        behind[name]["value"] *= 3
+    behind["qtype"]["value"] = "per_channel"
+    model = deconv_ir.load(as_bytes(*case.graph))
+    (found,) = model.run(case.arrays).values()
+    np.testing.assert_array_equal(found, case.expected)
+
+
+@pytest.mark.skipif(not compiled_module(), reason="NumPy's kernel packs nothing")
+def test_weights_are_packed_once_and_again_if_they_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if they change in place, or only the bias does."""
+    counts: list[int] = []
+    original: Callable[..., Any] = quantized_kernel.pack_integers
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        counts.append(1)
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(quantized_kernel, "pack_integers", counted)
+    case = draw(
+        np.random.default_rng(8), "ConvTranspose", "u8", "s8", last=False, groups=1,
+        per_channel=False, bias=True, depth=8,
+    )  # fmt: skip
+    model = deconv_ir.load(as_bytes(*case.graph))
+    for _ in range(3):
+        (found,) = model.run(case.arrays).values()
+        np.testing.assert_array_equal(found, case.expected)
+    assert len(counts) == 1
+    case.arrays["2"][:] = 0
+    case.arrays["6"][:] = 0
+    (found,) = model.run(case.arrays).values()
+    zero = case.graph[1]["attrs"]["zps"]["value"][0]
+    same = deconv_ir.load(as_bytes(*case.graph)).run(case.arrays)
+    np.testing.assert_array_equal(found, next(iter(same.values())))
+    assert zero == 0 or not np.array_equal(found, case.expected)
+    assert len(counts) == 3
+
+
+def test_layers_pass_bytes_to_each_other() -> None:
+    """Quantize, Dequantize, Convolution: the second layer reads what the first one wrote.
+
+    With a power of two as scale, ties are exact, and go to even.
+    """
+    rng = np.random.default_rng(9)
+    one: dict[str, Any] = {"qtype": "per_tensor", "axis": 1}
+    shape, filter_ = [1, 4, 6, 5], [4, 4, 1, 1]
+    fixed: dict[str, Any] = {
+        "strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1],
+        "groups": 1, "data_format": "NCX", "weights_format": "OIX",
+    }  # fmt: skip
+    graph, arrays = [], {"0": rng.integers(0, 256, shape).astype(np.uint8)}
+    expected: Any = arrays["0"]
+    for i in range(2):
+        at = 10 * i
+        arrays[str(at + 2)] = rng.integers(-128, 128, filter_).astype(np.int8)
+        graph += [
+            op(at, "Dequantize", [tensor(at, shape, "u8")], [tensor(at + 1, shape)],
+               scales=[0.5], zps=[7], **one),
+            op(at + 1, "Dequantize", [tensor(at + 2, filter_, "s8")], [tensor(at + 3, filter_)],
+               scales=[0.25], **one),
+            op(at + 2, "Convolution", [tensor(at + 1, shape), tensor(at + 3, filter_)],
+               [tensor(at + 4, shape)], **fixed),
+            op(at + 3, "Quantize", [tensor(at + 4, shape)], [tensor(at + 10, shape, "u8")],
+               scales=[32.0], zps=[120], **one),
+        ]  # fmt: skip
+        weights = arrays[str(at + 2)][:, :, 0, 0].astype(float)
+        sums = np.einsum("oi,nixy->noxy", weights, expected.astype(float) - 7)
+        expected = quantize((sums * 0.125).astype(np.float32), 32.0, 120, "u8")
+    model = deconv_ir.load(as_bytes(*graph))
+    (found,) = model.run(arrays).values()
+    np.testing.assert_array_equal(found, expected)
+    rows = [row.type for row in rows_of(model, arrays).values() if row.type != "Result"]
+    assert rows == ["Convolution", "Convolution"]
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4, 6, 8])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_codes_hold_four_channels_of_bytes(channels: int, dtype: Any) -> None:
+    """The first byte of an element is the lowest channel's; codes of int8 begin at -128."""
+    data = np.random.default_rng(10).integers(0, 256, (2, channels, 3)).astype(np.uint8).view(dtype)
+    codes = to_codes(data)
+    assert codes.shape == (2, -(-channels // 4), 3)
+    least = -128 if dtype == np.int8 else 0
+    for at in np.ndindex(*data.shape):
+        element = int(codes[at[0], at[1] // 4, at[2]])
+        assert element >> 8 * (at[1] % 4) & 255 == int(data[at]) - least
+    np.testing.assert_array_equal(from_codes(codes, channels, np.dtype(dtype)), data)
+    last = np.ascontiguousarray(np.moveaxis(data, 1, -1))
+    np.testing.assert_array_equal(to_codes(np.moveaxis(last, -1, 1)), codes)
+
+
+def test_zero_points_beyond_bytes_are_summed_in_f64() -> None:
+    """They are integers of 64 bits."""
+    case = draw(
+        np.random.default_rng(11), "Convolution", "u8", "u8", last=False, groups=1,
+        per_channel=False, bias=False, depth=4,
+    )  # fmt: skip
+    data, weights = case.arrays["0"], case.arrays["2"]
+    case.graph[0]["attrs"]["zps"]["value"] = [1 << 20]
+    case.graph[1]["attrs"]["zps"]["value"] = [0]
+    total = gather(
+        data.astype(float) - (1 << 20), weights.astype(float), [2, 1], [1, 0], [2, 3], [1, 1]
+    )
+    attributes = [operation["attrs"] for operation in case.graph]
+    factor = float(np.float32(attributes[0]["scales"]["value"][0])) * float(
+        np.float32(attributes[1]["scales"]["value"][0])
+    )
+    found = deconv_ir.load(as_bytes(*case.graph)).run(case.arrays, outputs=["4"])["4"]
+    np.testing.assert_array_equal(found, (total * factor).astype(np.float32))
