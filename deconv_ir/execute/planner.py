@@ -268,6 +268,8 @@ class _Planner:
             # Filters stay beside weights that are made from them: some data need both.
             most = min(most - sum(grant.candidate.filter_bytes for grant in grants), limit)
             grants = [g._replace(candidate=g.candidate._replace(filter_bytes=0)) for g in grants]
+            if of_tile:  # all tiles use the same algorithm, which a scratchpad must not decide
+                grants = [grant for grant in grants if grant.candidate.weight_bytes]
             grants = fit_grants(grants, limit - self.bound - held)
             lowest = self._lowest(found)
         granted = {grant.layer: grant for grant in grants}

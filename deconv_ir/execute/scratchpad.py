@@ -111,15 +111,25 @@ def grant_winograd(prepared: PreparedModel, infos: Sequence[Infos]) -> list[Gran
 
 
 def fit_grants(grants: Sequence[Grant], limit_bytes: int) -> list[Grant]:
-    """Return the first grants whose missing weights and scratchpad fit."""
+    """Return the first grants whose missing weights and scratchpad fit.
+
+    Those without weights, which runs transform, need no more than a scratchpad: `choose_within`
+    decides.
+    """
     fitting: list[Grant] = []
     weights = scratch = 0
+    full = False
     for grant in grants:
+        if not grant.candidate.weight_bytes:
+            fitting.append(grant)
+            continue
+        if full:
+            continue
         weights += missing_bytes(grant.candidate)
         scratch = max(scratch, grant.candidate.scratch_bytes)
-        if weights + scratch > limit_bytes:
-            break
-        fitting.append(grant)
+        full = weights + scratch > limit_bytes
+        if not full:
+            fitting.append(grant)
     return fitting
 
 
@@ -149,6 +159,20 @@ class ChosenPlans(NamedTuple):
     """Bytes of weights to be packed."""
 
 
+def _fit(
+    kernel: Kernel, inputs: Infos, budget: ScratchpadBudget, left: int
+) -> tuple[ScratchpadBudget, LayerPlan]:
+    """Halve the scratchpad of a layer's fastest plan until it fits."""
+    plan = kernel.plan(inputs, budget)
+    while (
+        found := algorithm_of(plan)
+    ).scratch_bytes > left and budget.scratch_bytes > MIN_SCRATCHPAD:
+        smaller = min(found.scratch_bytes, budget.scratch_bytes) // 2
+        budget = budget.within(max(smaller, MIN_SCRATCHPAD))
+        plan = kernel.plan(inputs, budget)
+    return budget, plan
+
+
 def choose_within(
     choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int
 ) -> ChosenPlans:
@@ -172,13 +196,14 @@ def choose_within(
         budget = DIRECT
         if grant is not None:
             budget = budget._replace(winograd=True, whole=grant.whole)
-        plan = kernel.plan(inputs, budget)
-        while (
-            found := algorithm_of(plan)
-        ).scratch_bytes > left and budget.scratch_bytes > MIN_SCRATCHPAD:
-            smaller = min(found.scratch_bytes, budget.scratch_bytes) // 2
-            budget = budget.within(max(smaller, MIN_SCRATCHPAD))
-            plan = kernel.plan(inputs, budget)
+        budget, plan = _fit(kernel, inputs, budget, left)
+        if grant is not None and not grant.candidate.weight_bytes:
+            # With small tiles, weights that runs transform take longer than direct sums.
+            direct_budget, direct_plan = _fit(kernel, inputs, DIRECT, left)
+            slow = algorithm_of(direct_plan).cycles < algorithm_of(plan).cycles
+            if slow or algorithm_of(plan).scratch_bytes > left:
+                budget, plan = direct_budget, direct_plan
+        found = algorithm_of(plan)
         budgets[step], plans[step] = budget, plan
         kept = max(kept, found.scratch_bytes)
         missing += missing_bytes(found)

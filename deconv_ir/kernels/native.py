@@ -247,6 +247,7 @@ class CompiledKernel(PlannedKernel):
         replaces = large is not None and codes is None and not dots
         self.replaced_bytes = self.layer.packed_bytes if replaces else 0
         self._codes = codes
+        self.unpacks = codes is not None
         if codes is not None:
             self.precision = f"f32 ({codes.name} weights)"
         # A filter in a file can be read again, so it is not kept.

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _MOST_SCRATCH = 1 << 40
 # Bytes of scratch of a thread: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
+# More of it where runs transform weights: those of a chunk.
+_CHUNK_SCRATCH = 2 << 20
 # Candidates are compared for this number of threads, for any number in a run, and as if no weights
 # were kept: see enum winograd_choice in interface.h.
 _JUDGED_THREADS = 2
@@ -58,6 +60,8 @@ class PlannedKernel(ConvolutionKernel):
         Bytes of the packed filter, if it can be freed once its weights are transformed; else 0.
     reaches_far : bool
         Whether small tiles would consist mostly of their halos.
+    unpacks : bool
+        Whether runs unpack the weights.
     """
 
     layer: Any
@@ -66,6 +70,7 @@ class PlannedKernel(ConvolutionKernel):
     is_depthwise: bool
     replaced_bytes: int = 0
     reaches_far: bool
+    unpacks: bool = False
 
     @abc.abstractmethod
     def pack(self) -> None:
@@ -286,6 +291,7 @@ class CompiledPlan(ConvolutionPlan):
         scratch_bytes = max(0, min(kernel.scratch_bytes, budget.scratch_bytes, _MOST_SCRATCH))
         positions = -(-(crop + extent) // kernel.fold)
         thread_bytes = _MOST_SCRATCH if kernel.reaches_far else _THREAD_SCRATCH
+        thread_bytes += _CHUNK_SCRATCH if kernel.unpacks else 0
         whole = (data[2:], pads, output[2:])
         if budget.whole is not None:
             whole = (budget.whole.data[2:], budget.whole.pads_begin, budget.whole.output)

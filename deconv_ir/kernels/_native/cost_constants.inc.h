@@ -52,8 +52,8 @@ COST(OUTPUTS_RESULT, 0.5)      /* of a result of these */
 /* Winograd */
 COST(WINO_TILE, 500.0)         /* fixed, of a job */
 COST(PRODUCT_BLOCK, 34.0)      /* of a micro-kernel of one product */
-COST(TRANSFORMED_WEIGHT, 0.7)  /* of a code's weight at a point, transformed for a tile; on a Zen 4 */
-COST(SCATTERED_WEIGHT, 2.0)    /* the same if rows of sub-convolutions alternate */
+COST(TRANSFORMED_WEIGHT, 0.5)  /* of a code's weight at a point, transformed for a tile; on a Zen 4 */
+COST(SCATTERED_WEIGHT, 1.0)    /* the same if rows of sub-convolutions alternate, or with one point */
 COST(PANEL_BYTES_LEVEL2, 28.0) /* bytes of a panel a cycle that overflow half of the second level */
 COST(PANEL_BYTES_SHARED, 7.0)  /* bytes a cycle that come from the caches of other cores */
 /* For vectors of 8 lanes and two multiply-adds a cycle: */

@@ -268,8 +268,16 @@ void unpack_codes(const struct kernel *k, int64_t packed, int64_t group, int64_t
         .halves = codes->halves,
     };
     if (begin == end) return;
-    if (!m.scales && !m.zeros && m.form != COMPRESSED_4) {
-        /* The rows need not be told apart. */
+    const int alike = !m.scales && !m.zeros;
+    if ((alike || (lanes % rows == 0 && lanes <= 2 * MAX_ROWS)) && m.form != COMPRESSED_4) {
+        /* The rows need not be told apart, or a vector has those of whole terms. */
+        float scales[2 * MAX_ROWS], zeros[2 * MAX_ROWS];
+        for (int64_t i = 0; !alike && i < lanes; i++) {
+            if (m.scales) scales[i] = codes->scales[channel + i % rows];
+            if (m.zeros) zeros[i] = codes->zeros[channel + i % rows];
+        }
+        if (m.scales) m.scales = scales;
+        if (m.zeros) m.zeros = zeros;
         m.codes += packed_size(k, begin * rows);
         m.width = lanes;
         m.k = m.group = divide_up((end - begin) * rows, lanes);

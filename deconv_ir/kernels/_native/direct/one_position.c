@@ -149,9 +149,12 @@ static void sum_sub(const struct direct_context *c, const struct direct_tile *ti
         count = sub->taps > 1 ? 1 : (b < p->larger ? least(end, p->larger) : end) - b;
         const int rows = packing_rows(p, b);
         const int64_t channel = packing_channel(p, b);
-        const char *weights =
-            (const char *)c->k->packed +
-            (sub->packed + sub->taps * c->problem->channels_in * channel + first * rows) * size;
+        const int64_t ins = c->problem->channels_in, packed = sub->packed + sub->taps * ins * channel;
+        const char *weights = (const char *)c->k->packed + (packed + first * rows) * size;
+        if (c->k->codes) weights = tile->weights + first * rows * size;
+        for (int64_t i = 0; c->k->codes && i < count; i++)
+            unpack_codes(c->k, packed + i * sub->taps * ins * rows, tile->group, b + i, sub->taps, 0, ins * sub->taps,
+                         (float *)(void *)tile->weights + i * sub->taps * ins * rows);
         const char *bias = c->k->bias;
         if (bias) bias += (tile->group * c->problem->channels_out + channel) * size;
         if (sub->taps > 1)
@@ -186,6 +189,7 @@ void run_one_position(void *context, int64_t job, void *scratch) {
     tile.sums = tile.data + t->data_bytes;
     tile.row = tile.sums + t->sums_bytes;
     int64_t *const places = (int64_t *)(tile.row + t->row_bytes);
+    tile.weights = (char *)places + t->panel_bytes;
     for (; tile.first_image < c->run->batch; tile.first_image++) {
         const char *from = c->data + (tile.first_image * c->run->image_step +
                                       tile.group * given * c->run->channel_step) *
@@ -205,7 +209,7 @@ void run_one_position(void *context, int64_t job, void *scratch) {
 int plan_one_position(const struct kernel *k, const struct run *run, struct plan *plan) {
     const struct problem *problem = &k->problem;
     const int64_t lanes = k->kernels->lanes, size = k->kernels->size, depth = plan->depth;
-    if (run->data[0] * run->data[1] * run->data[2] != 1 || problem->folded > 1 || k->codes || run->batch < 1 ||
+    if (run->data[0] * run->data[1] * run->data[2] != 1 || problem->folded > 1 || run->batch < 1 ||
         problem->channels_in < 1 || problem->channels_out < 2 || depth < 1 ||
         (depth == 1 && run->batch > ONE_POSITION_IMAGES))
         return 0;
@@ -220,7 +224,9 @@ int plan_one_position(const struct kernel *k, const struct run *run, struct plan
     t.data_bytes = round_up(data_channels(problem) * spread_of(problem) * size, CACHE_LINE);
     t.sums_bytes = t.row_bytes = round_up((sums + most(lanes, MAX_ROWS)) * size, CACHE_LINE);
     t.panel_bytes = round_up(depth * (int64_t)sizeof(int64_t), CACHE_LINE);
-    t.bytes = t.data_bytes + t.sums_bytes + t.row_bytes + t.panel_bytes;
+    if (k->codes)
+        t.weights_bytes = round_up((sums * problem->channels_in + most(lanes, MAX_ROWS)) * size, CACHE_LINE);
+    t.bytes = t.data_bytes + t.sums_bytes + t.row_bytes + t.panel_bytes + t.weights_bytes;
     if (t.bytes > least(run->scratch_bytes, run->thread_bytes)) return 0;
     t.row_groups = divide_up(blocks, t.blocks);
     t.jobs = t.row_groups * problem->groups;

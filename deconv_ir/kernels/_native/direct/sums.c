@@ -131,6 +131,7 @@ static const struct epilogue *epilogue_of(const struct direct_context *c,
 }
 
 #define FETCHED_AT_ONCE 16 /* cache lines: more would wait for each other */
+#define FEW_STEPS 4        /* of positions of a micro-kernel */
 #define SHORTEST_DEPTH 96  /* terms, so that loading and storing sums takes little time */
 
 /* Like sum_rows(), while codes are fetched. */
@@ -245,8 +246,10 @@ void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,
     const int64_t alone = !several && sweep->blocks * sweep->sub_count == 1;
     const int64_t wide = several ? 1 : most(fit / channels, 1);
     const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;
-    const int64_t weights = most(
-        SECOND_LEVEL_SHARE / (channels * taps * p->rows * size * sweep->sub_count), 1);
+    /* Unpacked weights that are used at few positions stay in the first-level cache. */
+    const int64_t near = c->k->codes && sweep->positions <= FEW_STEPS * columns * lanes;
+    const int64_t weights = most((near ? FIRST_LEVEL_SHARE * 3 / 2 : SECOND_LEVEL_SHARE) /
+                                     (channels * taps * p->rows * size * sweep->sub_count), 1);
     const int copied = tile->leaves_out || c->k->codes;
     struct sweep part = *sweep;
     struct input_block in = *all;

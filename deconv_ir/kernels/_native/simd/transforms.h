@@ -10,6 +10,7 @@
 #define MOST_TAPS 27         /* that are transformed together */
 #define PANEL_COLUMNS 2      /* usual columns of a micro-kernel, in vectors of positions */
 #define WIDEST_PANEL 3       /* maximum columns */
+#define MOST_ALTERNATING 4   /* sub-convolutions whose rows of weights are interleaved in vectors */
 
 /* F(outputs, taps) of one axis.  F(4, 2) and F(4, 3) are for integers alone: f32 would lose digits. */
 enum wino_size { F_1_1, F_2_2, F_3_2, F_2_3, F_4_2, F_4_3, WINO_SIZES };
@@ -91,6 +92,9 @@ struct transforms {
      * floats beyond the last row are read and written. */
     void (*weights_of_block)(const struct wino_taps *taps, const float *from, int64_t rows, int64_t channels,
                              int64_t step, float *const *to, int64_t to_step);
+    /* Interleave the rows of 2 or 4 sub-convolutions, [channel][MAX_ROWS], `step` floats apart, to that many blocks of
+     * rows, [channel][MAX_ROWS]. */
+    void (*interleave_rows)(const float *from, int64_t subs, int64_t step, int64_t channels, float *const *to);
     /* The largest of some magnitudes; NaN is above all others. */
     float (*largest)(const float *values, int64_t count);
     /* Raise each row's value to the largest magnitude of some taps' weights, [tap][row]. */

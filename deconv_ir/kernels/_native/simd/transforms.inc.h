@@ -333,7 +333,9 @@ static void NAME(weights_of_block)(const struct wino_taps *t, const float *from,
 #undef PLANES
     int points = 1;
     for (int a = 0; a < AXES; a++) points *= wino_points(t->size[a]);
-    for (int64_t channel = 0; channel < channels; channel++, from += step) {
+    for (int64_t channel = 0; points == 1 && channel < channels; channel++)
+        memcpy(to[0] + channel * to_step, from + t->at[0] * rows + channel * step, MAX_ROWS * sizeof *from);
+    for (int64_t channel = 0; points > 1 && channel < channels; channel++, from += step) {
         WIDE values[MOST_VALUES];
         for (int tap = 0; tap < all; tap++) values[tap] = NAME(load_narrow)(from + t->at[tap] * rows);
         VALUES(values)(t->size, t->count, t->first, values);
@@ -342,6 +344,29 @@ static void NAME(weights_of_block)(const struct wino_taps *t, const float *from,
     }
 }
 #undef VALUES
+
+#define LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
+static void NAME(interleave_rows)(const float *from, int64_t subs, int64_t step, int64_t channels, float *const *to) {
+    _Static_assert(MAX_ROWS == 8, "rows of a vector");
+    for (int64_t i = 0; i < channels; i++, from += MAX_ROWS) {
+        WIDE s[MOST_ALTERNATING], out[MOST_ALTERNATING];
+        for (int64_t sub = 0; sub < subs; sub++) s[sub] = NAME(load_narrow)(from + sub * step);
+        if (subs == 2) {
+            out[0] = LOW(s[0], s[1]);
+            out[1] = HIGH(s[0], s[1]);
+        } else {
+            const WIDE low[2] = {LOW(s[0], s[2]), LOW(s[1], s[3])}, high[2] = {HIGH(s[0], s[2]), HIGH(s[1], s[3])};
+            out[0] = LOW(low[0], low[1]);
+            out[1] = HIGH(low[0], low[1]);
+            out[2] = LOW(high[0], high[1]);
+            out[3] = HIGH(high[0], high[1]);
+        }
+        for (int64_t sub = 0; sub < subs; sub++) memcpy(to[sub] + i * MAX_ROWS, &out[sub], sizeof out[sub]);
+    }
+}
+#undef LOW
+#undef HIGH
 
 static float NAME(largest)(const float *values, int64_t count) {
     int32_t largest = 0;
@@ -393,6 +418,7 @@ static const struct transforms NAME(transforms) = {
     .interleave = NAME(interleave),
     .weights = NAME(weights),
     .weights_of_block = NAME(weights_of_block),
+    .interleave_rows = NAME(interleave_rows),
     .largest = NAME(largest),
     .raise_taps = NAME(raise_taps),
     .add_taps = NAME(add_taps),

@@ -49,11 +49,11 @@ static int64_t weights_of_chunk(const struct wino_packing *p) {
 }
 
 static int64_t transformed_size(const struct kernel *k, const struct wino_packing *p) {
-    return wino_unpacked_channels(k) * p->points * MAX_ROWS;
+    return most(wino_unpacked_channels(k), 2 * MOST_ALTERNATING) * p->points * MAX_ROWS;
 }
 
 int64_t wino_chunk_size(const struct kernel *k, const struct wino_packing *p) {
-    const int64_t places = rows_of(p) * p->points * (int64_t)(sizeof(struct place) / sizeof(float));
+    const int64_t places = rows_of(p) * (p->points * (int64_t)(sizeof(struct place) / sizeof(float)) + 1);
     return weights_of_chunk(p) + wino_block_size(k) + transformed_size(k, p) + round_up(places, MOST_LANES);
 }
 
@@ -71,19 +71,23 @@ static void sub_at(const struct wino_packing *p, int64_t unit, int64_t last, int
     q[2] = last;
 }
 
-/* Find the places of all rows, [row][point]. */
+/* Find the places of all rows, [row][point], behind which their alignments are kept. */
 static void places_make(const struct kernel *k, const struct wino_packing *p, const struct wino_layout *layout,
                         int64_t first_unit, float *out, struct place *places) {
     const int64_t last = p->axes[2].stride, rows = layout->count * last;
+    int16_t *of_row = (int16_t *)(void *)(places + rows * p->points);
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t q[AXES];
+        sub_at(p, first_unit + row / last, row % last, q);
+        of_row[row] = (int16_t)alignment_of(p, q);
+    }
     for (int64_t alignment = 0; alignment < p->alignments; alignment++)
         for (int64_t point = 0; point < p->points; point++) {
             const int64_t all = layout->rows[alignment * p->points + point], depth = p->depth[point];
             const int64_t blocks = wino_blocks(all, k->kernels);
             int64_t line = 0, block = 0, begin = 0, end = blocks ? wino_block_first(all, blocks, 1) : 0;
             for (int64_t row = 0; row < rows; row++) {
-                int64_t q[AXES];
-                sub_at(p, first_unit + row / last, row % last, q);
-                if (p->alignments > 1 && alignment_of(p, q) != alignment) continue;
+                if (of_row[row] != alignment) continue;
                 struct place *place = &places[row * p->points + point];
                 place->to = NULL;
                 if (layout->line[row * p->points + point] < 0) continue;
@@ -133,49 +137,161 @@ static int are_together(const struct wino_packing *p, struct place *const *rows,
     return 1;
 }
 
+/* A block of rows of the packed filter, in a chunk. */
+struct chunk_block {
+    const struct kernel *k;
+    const struct wino_packing *p;
+    const struct chunk_part *part;
+    struct place *places;
+    float *room, *transformed; /* scratch */
+    int64_t group, block;
+};
+
+/* Find the places of the rows of a block, for a sub-convolution; NULL: it is not in the chunk. */
+static void find_rows(const struct chunk_block *b, int64_t sub, struct place **rows) {
+    const struct packing *d = &b->k->packing;
+    const int64_t last = b->p->axes[2].stride;
+    for (int64_t row = 0; row < packing_rows(d, b->block); row++) {
+        const int64_t channel = packing_channel(d, b->block) + row;
+        const int64_t unit = channel * b->p->subs + sub / last - b->part->first_unit;
+        const int exists = unit >= 0 && unit < b->part->units;
+        rows[row] = exists ? b->places + (unit * last + sub % last) * b->p->points : NULL;
+    }
+}
+
+/* A sub-convolution of the packed filter, and its taps. */
+struct packed_sub {
+    int64_t packed, taps;
+    struct wino_taps parts[MOST_PARTS];
+};
+
+static void sub_make(const struct chunk_block *b, int64_t sub, struct packed_sub *out) {
+    const int64_t last = b->p->axes[2].stride;
+    int64_t q[AXES];
+    sub_at(b->p, sub / last, sub % last, q);
+    out->packed = 0;
+    for (int i = 0; i < AXES; i++)
+        out->packed = out->packed * b->k->packing.subs[i].count + b->p->axes[i].sub[q[i]].packed;
+    out->taps = wino_taps_of(b->k, out->packed);
+    for (int64_t i = 0; i < b->p->parts; i++) wino_taps_make(&b->k->problem, b->p, q, i, &out->parts[i]);
+}
+
+/* Transform some channels of a sub-convolution, and copy them to their places. */
+static void transform_sub(const struct chunk_block *b, const struct packed_sub *sub, int64_t first, int64_t count,
+                          struct place *const *of_rows, int together) {
+    const struct wino_packing *p = b->p;
+    const int64_t rows = packing_rows(&b->k->packing, b->block);
+    const float *weights = wino_block_weights(b->k, b->group, sub->packed, b->block, first, count, b->room);
+    for (int64_t i = 0; i < p->parts; i++) {
+        float *to[MOST_VALUES];
+        for (int64_t point = 0; point < p->points; point++) {
+            const int64_t before = p->at_depth[i][point];
+            to[point] = together && before >= 0 ? of_rows[0][point].to + (before * p->channels + first) * rows
+                                                : b->transformed + point * count * MAX_ROWS;
+        }
+        wino_transforms(b->k)->weights_of_block(&sub->parts[i], weights, rows, count, sub->taps * rows, to,
+                                                together ? rows : MAX_ROWS);
+        for (int64_t point = 0; point < p->points && !together; point++) {
+            const int64_t before = p->at_depth[i][point];
+            if (before >= 0) copy_point(to[point], count, of_rows, rows, point, before * p->channels + first);
+        }
+    }
+}
+
+/* Whether the rows of a block alternate between `subs` sub-convolutions, and fill whole blocks of rows at all points. */
+static int do_alternate(const struct chunk_block *b, int64_t subs, struct place *const rows[][MAX_ROWS]) {
+    const struct wino_packing *p = b->p;
+    for (int64_t i = 0; i < subs * MAX_ROWS; i++) {
+        const struct place *row = rows[i % subs][i / subs], *first = rows[i / MAX_ROWS * MAX_ROWS % subs]
+                                                                        [i / MAX_ROWS * MAX_ROWS / subs];
+        for (int64_t point = 0; point < p->points; point++)
+            if (!row || !first || !row[point].to || row[point].to != first[point].to + i % MAX_ROWS ||
+                row[point].step != MAX_ROWS)
+                return 0;
+    }
+    return 1;
+}
+
+/* Transform some channels of `all` sub-convolutions, whose rows alternate. */
+static void transform_alternating(const struct chunk_block *b, int64_t all, const struct packed_sub *subs, int64_t first,
+                                  int64_t count, struct place *const rows[][MAX_ROWS]) {
+    const struct wino_packing *p = b->p;
+    const int64_t of_point = count * MAX_ROWS, step = p->points * of_point;
+    for (int64_t sub = 0; sub < all; sub++) {
+        float *to[MOST_VALUES];
+        for (int64_t point = 0; point < p->points; point++)
+            to[point] = b->transformed + sub * step + point * of_point;
+        const float *weights = wino_block_weights(b->k, b->group, subs[sub].packed, b->block, first, count, b->room);
+        wino_transforms(b->k)->weights_of_block(subs[sub].parts, weights, MAX_ROWS, count, subs[sub].taps * MAX_ROWS,
+                                                to, MAX_ROWS);
+    }
+    for (int64_t point = 0; point < p->points; point++) {
+        float *to[MOST_ALTERNATING];
+        for (int64_t i = 0; i < all; i++)
+            to[i] = rows[i * MAX_ROWS % all][i * MAX_ROWS / all][point].to + first * MAX_ROWS;
+        wino_transforms(b->k)->interleave_rows(b->transformed + point * of_point, all, step, count, to);
+    }
+}
+
+/* Transform a block of rows, if those of the `count` sub-convolutions of an alignment alternate; returns whether they
+ * do. */
+static int try_alternating(const struct chunk_block *b, int64_t count, const int64_t *numbers) {
+    const int64_t some = most(wino_unpacked_channels(b->k) / MOST_ALTERNATING / 2 * 2, 2);
+    struct place *rows[MOST_ALTERNATING][MAX_ROWS];
+    struct packed_sub subs[MOST_ALTERNATING];
+    if ((count != 2 && count != MOST_ALTERNATING) || b->p->parts > 1 ||
+        packing_rows(&b->k->packing, b->block) != MAX_ROWS)
+        return 0;
+    for (int64_t i = 0; i < count; i++) find_rows(b, numbers[i], rows[i]);
+    if (!do_alternate(b, count, rows)) return 0;
+    for (int64_t i = 0; i < count; i++) sub_make(b, numbers[i], &subs[i]);
+    for (int64_t first = 0; first < b->p->channels; first += some)
+        transform_alternating(b, count, subs, first, least(some, b->p->channels - first), rows);
+    return 1;
+}
+
+/* Transform a block of rows of one sub-convolution. */
+static void transform_rows(const struct chunk_block *b, int64_t number) {
+    const int64_t some = wino_unpacked_channels(b->k);
+    struct place *rows[MAX_ROWS];
+    struct packed_sub sub;
+    find_rows(b, number, rows);
+    sub_make(b, number, &sub);
+    const int together = are_together(b->p, rows, packing_rows(&b->k->packing, b->block));
+    for (int64_t first = 0; first < b->p->channels; first += some)
+        transform_sub(b, &sub, first, least(some, b->p->channels - first), rows, together);
+}
+
+/* Find the sub-convolutions of an alignment: those up to MOST_ALTERNATING are listed.  Returns their number. */
+static int64_t subs_of_alignment(const struct wino_packing *p, int64_t alignment, int64_t *numbers) {
+    const int64_t last = p->axes[2].stride;
+    int64_t count = 0;
+    for (int64_t sub = 0; sub < p->subs * last; sub++) {
+        int64_t q[AXES];
+        sub_at(p, sub / last, sub % last, q);
+        if (alignment_of(p, q) != alignment) continue;
+        if (count < MOST_ALTERNATING) numbers[count] = sub;
+        count++;
+    }
+    return count;
+}
+
 void wino_transform_codes(const struct kernel *k, const struct wino_packing *p, int64_t group, int64_t chunk,
                           float *scratch) {
-    const struct packing *d = &k->packing;
-    const struct transforms *transforms =
-        transforms_for((enum isa)k->problem.isa, (enum element)k->problem.element);
-    const struct wino_layout *layout = wino_layout_of(p, chunk);
     const struct chunk_part part = part_of(k, p, chunk);
-    const int64_t last = p->axes[2].stride, step = wino_unpacked_channels(k);
-    float *room = scratch + weights_of_chunk(p), *transformed = room + wino_block_size(k);
-    struct place *places = (struct place *)(void *)(transformed + transformed_size(k, p));
-    places_make(k, p, layout, part.first_unit, scratch, places);
-    for (int64_t sub = 0; sub < p->subs * last; sub++) {
-        int64_t q[AXES], packed = 0;
-        sub_at(p, sub / last, sub % last, q);
-        for (int i = 0; i < AXES; i++) packed = packed * d->subs[i].count + p->axes[i].sub[q[i]].packed;
-        for (int64_t block = part.first_block; block <= part.last_block; block++) {
-            const int64_t rows = packing_rows(d, block);
-            struct place *of_rows[MAX_ROWS];
-            for (int64_t row = 0; row < rows; row++) {
-                const int64_t unit = (packing_channel(d, block) + row) * p->subs + sub / last - part.first_unit;
-                of_rows[row] = unit < 0 || unit >= part.units ? NULL : places + (unit * last + sub % last) * p->points;
-            }
-            const int together = are_together(p, of_rows, rows);
-            for (int64_t first = 0; first < p->channels; first += step) {
-                const int64_t count = least(step, p->channels - first);
-                const float *weights = wino_block_weights(k, group, packed, block, first, count, room);
-                for (int64_t i = 0; i < p->parts; i++) {
-                    struct wino_taps taps;
-                    wino_taps_make(&k->problem, p, q, i, &taps);
-                    float *to[MOST_VALUES];
-                    for (int64_t point = 0; point < p->points; point++) {
-                        const int64_t before = p->at_depth[i][point] * p->channels + first;
-                        to[point] = together && p->at_depth[i][point] >= 0 ? of_rows[0][point].to + before * rows
-                                                                           : transformed + point * count * MAX_ROWS;
-                    }
-                    transforms->weights_of_block(&taps, weights, rows, count, wino_taps_of(k, packed) * rows, to,
-                                                 together ? rows : MAX_ROWS);
-                    for (int64_t point = 0; point < p->points && !together; point++) {
-                        const int64_t before = p->at_depth[i][point];
-                        if (before >= 0)
-                            copy_point(to[point], count, of_rows, rows, point, before * p->channels + first);
-                    }
-                }
+    struct chunk_block b = {k, p, &part, NULL, scratch + weights_of_chunk(p), NULL, group, 0};
+    b.transformed = b.room + wino_block_size(k);
+    b.places = (struct place *)(void *)(b.transformed + transformed_size(k, p));
+    places_make(k, p, wino_layout_of(p, chunk), part.first_unit, scratch, b.places);
+    for (int64_t alignment = 0; alignment < p->alignments; alignment++) {
+        int64_t numbers[MOST_ALTERNATING];
+        const int64_t count = subs_of_alignment(p, alignment, numbers);
+        for (b.block = part.first_block; b.block <= part.last_block; b.block++) {
+            if (try_alternating(&b, count, numbers)) continue;
+            for (int64_t sub = 0; sub < p->subs * p->axes[2].stride; sub++) {
+                int64_t q[AXES];
+                sub_at(p, sub / p->axes[2].stride, sub % p->axes[2].stride, q);
+                if (alignment_of(p, q) == alignment) transform_rows(&b, sub);
             }
         }
     }

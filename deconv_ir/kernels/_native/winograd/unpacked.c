@@ -1,8 +1,8 @@
 /* Blocks of rows of the packed filter, of which codes are unpacked, some channels at a time. */
 #include "winograd/winograd.h"
 
-/* Bytes of transformed weights of a block of rows: these and the unpacked ones stay in the first-level cache. */
-#define BLOCK_BYTES ((int64_t)16 << 10)
+/* Bytes of transformed weights of a block of rows: these and the unpacked ones stay near. */
+#define BLOCK_BYTES ((int64_t)32 << 10)
 
 int64_t wino_subs(const struct packing *d) { return d->subs[0].count * d->subs[1].count * d->subs[2].count; }
 
