@@ -67,6 +67,7 @@ def with_groups(prepared: PreparedModel, groups: Iterable[LayerGroup]) -> Prepar
     """Replace each group by its last layer."""
     graph = prepared.graph
     layers, sources = list(graph.layers), list(graph.topology.sources)
+    reasons = dict(prepared.reasons)
     inner: set[int] = set()
     for group in groups:
         root = group.layers[-1]
@@ -74,8 +75,12 @@ def with_groups(prepared: PreparedModel, groups: Iterable[LayerGroup]) -> Prepar
         layers[root] = layers[root]._replace(operation=group.operation, type=type_names)
         sources[root] = group.inputs
         inner.update(group.layers[:-1])
+        for index in group.layers[:-1]:
+            if index in reasons:
+                reasons.setdefault(root, reasons[index])
     steps = tuple(index for index in prepared.steps if index not in inner)
-    return prepared._replace(graph=rewire(graph, layers, sources), steps=steps)
+    joined = rewire(graph, layers, sources)
+    return prepared._replace(graph=joined, steps=steps, reasons=reasons)
 
 
 def users_of(prepared: PreparedModel) -> dict[Source, set[int]]:

@@ -229,6 +229,20 @@ def test_other_readers_get_numbers(tmp_path: Any, reader: str) -> None:
     assert stored(model, x, "y") == "f32"
 
 
+@pytest.mark.skipif(compiled_module() is None, reason="codes are for compiled kernels")
+def test_joined_layers_say_why_a_tensor_is_numbers(tmp_path: Any) -> None:
+    """A FakeQuantize that is computed with the addition that reads it."""
+    net = Network("2,6,21")
+    first = multiply(net, net.quantize(net.x, *RANGE), net.weights(21, 30, axis=1)[0])
+    inner = net.quantize(first, *RANGE)
+    product = multiply(net, inner, net.weights(30, 30, axis=1)[0])
+    net.ir.result(net.ir.layer("Add", [product, inner], name="sum"))
+    model = deconv_ir.load(net.ir.save(tmp_path))
+    row = rows_of(model, {"x": np.zeros((2, 6, 21), np.float32)})["sum"]
+    assert row.type == "FakeQuantize+Add"
+    assert row.reason == "layer 'sum' (Add) does not read codes"
+
+
 def test_several_products_read_codes_of_one_quantiser(tmp_path: Any) -> None:
     """Queries, keys and values of one tensor; a product alone packs its data."""
     net = Network("?,40")
