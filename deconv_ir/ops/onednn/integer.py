@@ -18,6 +18,7 @@ from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.convolution.base import AnyConvolution
 from deconv_ir.ops.convolution.dims import describe_requested
+from deconv_ir.ops.convolution.fusing import as_activation
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
 from deconv_ir.ops.numeric import narrow, np
 from deconv_ir.ops.onednn.quantization import (
@@ -29,6 +30,7 @@ from deconv_ir.ops.onednn.quantization import (
 )
 
 if TYPE_CHECKING:
+    from deconv_ir.kernels.activation import Activation
     from deconv_ir.kernels.plan import ConvolutionPlan
     from deconv_ir.kernels.quantized.kernel import QuantizedKernel
 
@@ -41,6 +43,8 @@ _OUTPUT_LETTERS = {
 """The letter of the output channels in layouts of weights."""
 _PRODUCT = "MatMul"
 _BYTES = ("u8", "i8")
+_ACTIVATIONS = ("ReLU", "Clamp")
+"""Operations behind a convolution that it computes with the same bits."""
 
 
 class _HeldWeights(NamedTuple):
@@ -70,8 +74,10 @@ class OnIntegers(Operation):
         The operations before its first two inputs.
     element_type : ElementType
         Type of the operation's inputs: f32, or the type of a TypeCast in between.
+    activation : Operation or None
+        ReLU or Clamp behind it, computed as well.
     quantize : Quantize or None
-        The operation behind it, computed as well: one scale, to u8 or s8.
+        The operation behind both, computed as well: one scale, to u8 or s8.
     """
 
     inputs = ("src", "weights", "bias")
@@ -82,6 +88,7 @@ class OnIntegers(Operation):
     data: Dequantize = field()
     weights: Dequantize = field()
     element_type: ElementType = field()
+    activation: Operation | None = field(default=None)
     quantize: Quantize | None = field(default=None)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -90,6 +97,8 @@ class OnIntegers(Operation):
         both = (*self.data.infer([data], context), *self.weights.infer([weights], context))
         cast = [info._replace(element_type=self.element_type) for info in both]
         found = self.operation.infer([*cast, *rest], context)
+        if self.activation is not None:
+            found = self.activation.infer(found, context)
         return found if self.quantize is None else self.quantize.infer(found, context)
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
@@ -151,7 +160,7 @@ class OnIntegers(Operation):
             added = bias[0].astype(np.float64)
             result += added if added.ndim > 1 else added.reshape(along)
         to = getattr(self.operation, "output_type", None) or self.element_type
-        found = narrow(result, to.numpy())
+        found = self._activation().apply(narrow(result, to.numpy()))
         if self.quantize is None:
             return found
         assert self.quantize.output_type is not None, "it is u8 or s8"
@@ -180,6 +189,7 @@ class OnIntegers(Operation):
             (float(np.float32(self.data.scales[0])), self.data.zps[0] if self.data.zps else 0),
             self._factors,
             bias[0] if bias else None,
+            self._activation(),
             signed=data.dtype == np.int8,
             forward=not operation.transposed,
             strides=tuple(axis.stride for axis in axes),
@@ -253,6 +263,15 @@ class OnIntegers(Operation):
         made = [s.operation for s in steps.steps if isinstance(s.operation, AnyConvolution)]
         by_channel = np.moveaxis(data, -1, 1) if operation.channels_last else data
         return made[0], by_channel, operation.by_outputs(weights)
+
+    def _activation(self) -> Activation:
+        """Return the activation for kernels."""
+        from deconv_ir.kernels.activation import Activation
+
+        found = None
+        if self.activation is not None:
+            found = as_activation(self.activation, [], np.dtype(np.float32))
+        return found or Activation()
 
     def _summed(self) -> Operation:
         """Return the operation with the type of the sums."""
@@ -350,8 +369,9 @@ def _same_channels(a: Quantize, b: Dequantize) -> bool:
 def on_integers(graph: Graph) -> Graph:
     """Return a graph whose operations on dequantized tensors read the quantized ones.
 
-    Each operation keeps its layer, name and output.  So does a Quantize that alone reads one: it
-    computes the operation, too.  The layers before them remain, and run if others need them.
+    Each operation keeps its layer, name and output.  So does an activation or a Quantize that alone
+    reads one: it computes the operation, too.  The layers before them remain, and run if others
+    need them.
     """
     layers, sources = list(graph.layers), [tuple(row) for row in graph.topology.sources]
     users: dict[Source, int] = {}
@@ -368,28 +388,29 @@ def on_integers(graph: Graph) -> Graph:
             ports = [port._replace(id=i) for i, port in enumerate(before)]
             sources[index] = (*(sources[feeder][0] for feeder in feeders), *row[2:])
             layers[index] = layer._replace(operation=operation, inputs=(*ports, *layer.inputs[2:]))
-        elif isinstance(layer.operation, Quantize) and row[0] is not None and users[row[0]] == 1:
+        elif len(row) == 1 and row[0] is not None and users[row[0]] == 1:
             maker = layers[row[0][0]]
             made = maker.operation
-            if isinstance(made, OnIntegers) and _is_joined(made, layer.operation):
-                operation = made.replace(quantize=layer.operation)
+            joined = _joined(made, layer.operation) if isinstance(made, OnIntegers) else None
+            if joined is not None:
                 sources[index] = sources[row[0][0]]
                 layers[index] = layer._replace(
-                    operation=operation, type=maker.type, inputs=maker.inputs
+                    operation=joined, type=maker.type, inputs=maker.inputs
                 )
     return rewire(graph, layers, sources)
 
 
-def _is_joined(made: OnIntegers, quantize: Quantize) -> bool:
-    """Whether a Quantize can be computed with the operation before it."""
-    to = quantize.output_type
-    return (
-        made.quantize is None
-        and made.operation.type != _PRODUCT
-        and quantize.qtype is QuantizationType.PER_TENSOR
-        and to is not None
-        and to.name in _BYTES
-    )
+def _joined(made: OnIntegers, behind: Operation) -> OnIntegers | None:
+    """Return an operation that computes the one behind it as well; None: it cannot."""
+    if made.quantize is not None or made.operation.type == _PRODUCT:
+        return None
+    if behind.type in _ACTIVATIONS:
+        is_first = made.activation is None and made.element_type is F32
+        return made.replace(activation=behind) if is_first else None
+    if not isinstance(behind, Quantize) or behind.qtype is not QuantizationType.PER_TENSOR:
+        return None
+    to = behind.output_type
+    return made.replace(quantize=behind) if to is not None and to.name in _BYTES else None
 
 
 def _dequantized(graph: Graph, index: int) -> tuple[OnIntegers, list[int]] | None:

@@ -41,9 +41,9 @@ def quantize(numbers: Any, scale: float, zero_point: int, to: str) -> Any:
 
 def draw(
     rng: np.random.Generator, kind: str, source: str, to: str, *, last: bool, groups: int,
-    per_channel: bool, bias: bool, depth: int,
+    per_channel: bool, bias: bool, depth: int, activation: str = "",
 ) -> Case:  # fmt: skip
-    """Draw Dequantize twice, a layer of two spatial axes, and Quantize."""
+    """Draw Dequantize twice, a layer of two spatial axes, an activation, and Quantize."""
     forward = kind == "Convolution"
     inputs, outputs, extents, strides, pads = depth * groups, 3 * groups, [5, 4], [2, 1], [1, 0]
     sides = (outputs, depth) if forward else (inputs, outputs // groups)
@@ -63,6 +63,9 @@ def draw(
     added = rng.normal(size=outputs).astype(np.float32) if bias else np.zeros(outputs, np.float32)
     numbers = (total * (by_output * scale) + added.reshape(-1, 1, 1)).astype(np.float32)
     step, point = float(numbers.std() / 40), int(rng.integers(SIDES[to][0], SIDES[to][0] + 256))
+    bounds = {"ReLU": (0, np.inf), "Clamp": (-20 * step, 30 * step)}.get(activation)
+    if bounds is not None:
+        numbers = np.clip(numbers, *np.array(bounds, np.float32))
     expected = quantize(numbers, step, point, to)
     axis = 0 if forward else 1
     layout = {"data_format": "NCX", "weights_format": "OIX" if forward else "IOX"}
@@ -90,6 +93,10 @@ def draw(
         op(2, kind, into, [tensor(4, y)], **attributes),
         op(3, "Quantize", [tensor(4, y)], [tensor(5, y, to)], scales=[step], zps=[point], **one),
     ]  # fmt: skip
+    if activation:
+        given = {} if activation == "ReLU" else {"min": -20 * step, "max": 30 * step}
+        graph.insert(3, op(4, activation, [tensor(4, y)], [tensor(7, y)], **given))
+        graph[-1]["inputs"] = [tensor(7, y)]
     return Case(graph, {"0": data, "2": weights} | ({"6": added} if bias else {}), expected)
 
 
@@ -113,6 +120,32 @@ def test_quantize_is_computed_with_the_layer_before_it(
     (found,) = model.run(case.arrays).values()
     assert found.dtype == case.expected.dtype
     np.testing.assert_array_equal(found, case.expected)
+
+
+@pytest.mark.parametrize("kind", ["Convolution", "ConvTranspose"])
+@pytest.mark.parametrize("to", ["u8", "s8"])
+@pytest.mark.parametrize("activation", ["ReLU", "Clamp"])
+@pytest.mark.parametrize("kernel", ["auto", "numpy"])
+def test_an_activation_between_is_part_of_the_layer(
+    monkeypatch: pytest.MonkeyPatch, kind: str, to: str, activation: str, kernel: str
+) -> None:
+    """Its results alone, too, and those of the layer before it."""
+    monkeypatch.setenv("DECONV_IR_KERNEL", kernel)
+    case = draw(
+        np.random.default_rng(12), kind, "u8", to, last=kind == "Convolution", groups=2,
+        per_channel=True, bias=True, depth=4, activation=activation,
+    )  # fmt: skip
+    model = deconv_ir.load(as_bytes(*case.graph))
+    (found,) = model.run(case.arrays).values()
+    np.testing.assert_array_equal(found, case.expected)
+    rows = [row.type for row in rows_of(model, case.arrays).values() if row.type != "Result"]
+    assert rows == [kind]
+    inner = model.run(case.arrays, outputs=["4", "7"])
+    step = case.graph[-1]["attrs"]["scales"]["value"][0]
+    low, high = (0, np.inf) if activation == "ReLU" else (-20 * step, 30 * step)
+    bounds = np.array([low, high], np.float32)
+    np.testing.assert_array_equal(inner["7"], np.clip(inner["4"], *bounds))
+    assert not np.array_equal(inner["7"], inner["4"])
 
 
 @pytest.mark.parametrize("kind", ["Convolution", "ConvTranspose"])
