@@ -76,12 +76,12 @@ def main() -> None:
         run_block = [str(BIN / "deconv-run"), block, "--input", x, "--output", y, "--force"]
         tables = [
             {
-                "import numpy, lxml.etree, click": imports("numpy, lxml.etree, click"),
+                "import numpy, click": imports("numpy, click"),
                 "deconv-run block.xml": run_block,
                 "deconv-run --help": [str(BIN / "deconv-run"), "--help"],
             },
             {
-                "import lxml.etree, click": imports("lxml.etree, click"),
+                "import click": imports("click"),
                 "deconv-lint block.xml": [str(BIN / "deconv-lint"), block],
                 "deconv-lint --help": [str(BIN / "deconv-lint"), "--help"],
             },
