@@ -279,9 +279,10 @@ class OnIntegers(Operation):
         return self.operation.replace(output_type=None) if typed else self.operation
 
     def computes_in(self, inputs: Infos) -> str | None:
-        """Return ``i8`` for sums of integers, which are exact; those of f8 are in f64."""
+        """Return ``i8`` for a convolution of bytes to f32, which kernels sum; others are in f64."""
         types = [info.element_type for info in inputs[:2]]
-        if all(one is not None and one.is_integer for one in types):
+        has_kernel = self.operation.type != _PRODUCT and self.element_type is F32
+        if has_kernel and all(one is not None and one.name in _BYTES for one in types):
             return "i8"
         return "f64"
 

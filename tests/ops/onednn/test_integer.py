@@ -184,6 +184,24 @@ def test_plans_have_one_step_for_the_pattern() -> None:
     )
 
 
+def test_plans_say_which_sums_are_in_f64() -> None:
+    """Those of products are."""
+    one: dict[str, Any] = {"qtype": "per_tensor", "scales": [0.5]}
+    graph = [
+        op(0, "Dequantize", [tensor(0, [2, 3], "s8")], [tensor(1, [2, 3])], **one),
+        op(1, "Dequantize", [tensor(2, [3, 4], "s8")], [tensor(3, [3, 4])], **one),
+        op(2, "MatMul", [tensor(1, [2, 3]), tensor(3, [3, 4])], [tensor(4, [2, 4])]),
+    ]
+    rng = np.random.default_rng(13)
+    arrays = {name: rng.integers(-128, 128, shape).astype(np.int8)
+              for name, shape in (("0", (2, 3)), ("2", (3, 4)))}  # fmt: skip
+    model = deconv_ir.load(as_bytes(*graph))
+    rows = [row for row in rows_of(model, arrays).values() if row.type == "MatMul"]
+    assert [row.precision for row in rows] == ["f64"]
+    product = arrays["0"].astype(float) @ arrays["2"].astype(float)
+    np.testing.assert_array_equal(model.run(arrays)["4"], product * 0.25)
+
+
 def test_per_channel_quantize_is_a_step_of_its_own() -> None:
     case = draw(
         np.random.default_rng(7), "Convolution", "u8", "u8", last=False, groups=1,
