@@ -393,7 +393,9 @@ int run_product(struct product *p, int64_t threads) {
     const int64_t even = round_up(p->row_jobs, threads);
     if (matrices == 1 && p->row_jobs > 1 && even <= p->m / LEAST_ROWS) p->row_jobs = even;
     const int64_t at_once = divide_up(divide_up(p->m, p->kernels->rows), p->row_jobs);
-    p->panels_at_once = divide_up(p->panels, least(p->panels, divide_up(wanted, p->row_jobs)));
+    /* Jobs of the same rows each pack them, which is not worth it if the rows alone occupy all threads evenly. */
+    const int64_t of_rows = p->row_jobs * matrices % threads ? divide_up(wanted, p->row_jobs) : 1;
+    p->panels_at_once = divide_up(p->panels, least(p->panels, of_rows));
     p->column_jobs = divide_up(p->panels, p->panels_at_once);
     const int64_t bytes = count_packed(p, at_once * p->kernels->rows);
     return run_unlocked(multiply, p, matrices * p->row_jobs * p->column_jobs, threads, bytes);
