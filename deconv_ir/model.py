@@ -509,7 +509,7 @@ class Model(Changeable, Tileable):
         """The graph, with integer sums for oneDNN operations on dequantized tensors."""
         if not self.graph.of_type("Dequantize"):
             return self.graph
-        from deconv_ir.ops.onednn.integer import on_integers
+        from deconv_ir.ops.onednn.integer_graphs import on_integers
 
         return on_integers(self.graph)
 

@@ -110,7 +110,7 @@ class _GraphReader(Members):
         )
         quantizes = any(layer.type == "Dequantize" for layer in self.layers)
         if quantizes and not self.parsed.errors:
-            from deconv_ir.ops.onednn.integer import with_grouped_scales
+            from deconv_ir.ops.onednn.integer_graphs import with_grouped_scales
 
             graph = with_grouped_scales(graph)
         self.parsed.graph = graph

@@ -94,6 +94,16 @@ def from_codes(codes: Array, channels: int, dtype: Any) -> Array:
     return found.view(dtype)
 
 
+def to_plain_codes(data: Array) -> Array:
+    """Return the codes of bytes, each in an i8, less 128; those of int8 are the bytes."""
+    return data if data.dtype == np.int8 else (data ^ np.uint8(_SIGN)).view(np.int8)
+
+
+def from_plain_codes(codes: Array, dtype: Any) -> Array:
+    """Return the bytes of codes, uint8 or int8: the inverse of `to_plain_codes`."""
+    return codes if dtype == np.int8 else codes.view(np.uint8) ^ np.uint8(_SIGN)
+
+
 def in_numpy(data: Array, levels: Levels, axes: int, dtype: Any) -> Array:
     """Return the codes of data ``[N, C, *X]`` with `axes` spatial axes, in a floating-point type.
 

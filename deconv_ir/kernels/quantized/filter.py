@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
-from deconv_ir.ir.quantization import FOUR, WeightLevels
+from deconv_ir.ir.quantization import FOUR, Levels, WeightLevels
 from deconv_ir.kernels.problem import Problem, one_by_channel
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ _ROUNDING, _EXACT = 1e-4, 1e-9
 _SAME = 1e-12
 # Bytes of codes that are found at once: their quotients in f64 stay in the second-level cache.
 _PART_BYTES = 16 << 10
+_MOST_ZERO_POINT = 255
+"""Of bytes: multiplied by sums of weights, it stays exact."""
 
 
 class NoCodesError(Exception):
@@ -129,20 +131,32 @@ def find_matrix_codes(matrix: Constant, scaling: CodeScaling, axis: int) -> Arra
     return codes
 
 
-def signed_bytes(problem: Problem, weights: Array) -> tuple[Array, Array] | None:
-    """Return a filter of integers as int8, and integers to add in each output channel, f64.
+def signed_bytes(weights: Array, axes: tuple[int, ...]) -> tuple[Array, Array] | None:
+    """Return integers as int8, and integers to add along some axes, f64, which are kept.
 
     Returns None if no such codes exist.
     """
-    sides = (problem.channels_out, problem.channels_in)
-    grouped = weights.reshape(problem.groups, *(sides if problem.forward else sides[::-1]), -1)
-    axes = (2, 3) if problem.forward else (1, 3)
-    low, high = (one.astype(np.int64) for one in (grouped.min(axes), grouped.max(axes)))
+    low, high = (
+        one.astype(np.int64)
+        for one in (weights.min(axes, keepdims=True), weights.max(axes, keepdims=True))
+    )
     if (high - low > 255).any():
         return None
     deltas = np.where((low < -128) | (high > 127), low + 128, 0)
-    codes = grouped - (deltas[:, :, None, None] if problem.forward else deltas[:, None, :, None])
-    return codes.astype(np.int8).reshape(weights.shape), deltas.reshape(-1).astype(np.float64)
+    return (weights - deltas).astype(np.int8), deltas.astype(np.float64)
+
+
+def levels_of_bytes(data: tuple[float, int], factors: Array, *, signed: bool) -> Levels | None:
+    """Return the levels of bytes with a scale and a zero point, which are given as numbers.
+
+    Returns None if products with weights of these scales, `factors` in all, may not be exact.
+    """
+    scale, zero_point = data
+    if not (scale > 0 and abs(zero_point) <= _MOST_ZERO_POINT and np.isfinite(factors).all()):
+        return None
+    first = -128.0 if signed else 0.0
+    levels = Levels.of_bytes(scale, zero_point, signed=signed)
+    return levels._replace(low=(first,), high=(first + 255,))
 
 
 def _parts(matrix: Constant) -> Iterator[tuple[int, Array]]:

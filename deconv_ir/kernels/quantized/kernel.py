@@ -28,6 +28,7 @@ from deconv_ir.kernels.quantized.filter import (
     find_codes,
     groups_to_join,
     join_groups,
+    levels_of_bytes,
     signed_bytes,
     sums_of_taps,
     whole_deltas,
@@ -39,10 +40,6 @@ from deconv_ir.kernels.runtime.extension import compiled_module
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
-
-
-_MOST_ZERO_POINT = 255
-"""Of bytes: multiplied by sums of weights, it stays exact."""
 
 
 def quantize_filter(
@@ -121,28 +118,26 @@ def pack_integers(
     scales : callable
         Returns the scales of products, for a number of output channels: of each, or one.
     """
-    scale, zero_point = data
-    first = -128 if signed else 0
     problem = Problem.of_filter(weights.shape, strides, dilations, groups, forward=forward)
     channels = problem.groups * problem.channels_out
     factors = np.broadcast_to(scales(channels), channels)
-    usable = scale > 0 and abs(zero_point) <= _MOST_ZERO_POINT and np.isfinite(factors).all()
-    if not weights.size or not usable:
+    levels = levels_of_bytes(data, factors, signed=signed)
+    if not weights.size or levels is None or _why_unsuited(problem, levels) is not None:
         return None
-    levels = Levels.of_bytes(scale, zero_point, signed=signed)
-    levels = levels._replace(low=(float(first),), high=(first + 255.0,))
-    found = signed_bytes(problem, weights)
-    if found is None or _why_unsuited(problem, levels) is not None:
+    sides = (problem.channels_out, problem.channels_in)
+    grouped = weights.reshape(problem.groups, *(sides if forward else sides[::-1]), -1)
+    found = signed_bytes(grouped, (2, 3) if forward else (1, 3))
+    if found is None:
         return None
     codes, deltas = found
     made = QuantizedKernel(
         problem,
-        codes,
-        factors / scale,
+        codes.reshape(weights.shape),
+        factors / data[0],
         levels,
         bias,
         activation,
-        deltas=deltas,
+        deltas=deltas.reshape(-1),
         adds=False,
         scratch_bytes=scratch_bytes,
     )

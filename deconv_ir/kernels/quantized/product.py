@@ -19,7 +19,9 @@ from deconv_ir.kernels.quantized.filter import (
     NoCodesError,
     element_of_sums,
     find_matrix_codes,
+    levels_of_bytes,
     matrix_scalings,
+    signed_bytes,
     whole_deltas,
     why_too_long,
 )
@@ -67,6 +69,34 @@ def quantize_matrix(
         )
         return QuantizedMatrix(codes.T if transposed else codes, scales, levels, deltas)
     return reason
+
+
+def pack_integer_matrix(
+    matrix: Array, data: tuple[float, int], factors: Array, *, signed: bool
+) -> QuantizedMatrix | None:
+    """Pack a matrix of integers for data of 8 bits, from which a zero point is subtracted.
+
+    Returns None if it is not suited, such as one with weights of a column that are more than 255
+    apart.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        ``[K, N]``.
+    data : tuple
+        Scale and zero point of the data.
+    factors : ndarray
+        The scales of products: of each column, or one.
+    """
+    levels = levels_of_bytes(data, factors, signed=signed)
+    if not matrix.size or levels is None or why_too_long(len(matrix)) is not None:
+        return None
+    found = signed_bytes(matrix, (0,))
+    if found is None:
+        return None
+    codes, deltas = found
+    scales = np.broadcast_to(factors, matrix.shape[1]) / data[0]
+    return QuantizedMatrix(codes, scales, levels, deltas.reshape(-1))
 
 
 class QuantizedMatrix(RightFactor):

@@ -6,11 +6,9 @@ sums of ``(src - zp) * (weights - zp)`` are exact, and scaled and quantized afte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from deconv_ir.ir.dtypes import F32, Array, ElementType
-from deconv_ir.ir.graph import Graph, Source, rewire
 from deconv_ir.ir.lazy_tensor import whole
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.options import Accuracy
@@ -19,41 +17,26 @@ from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.convolution.base import AnyConvolution
 from deconv_ir.ops.convolution.dims import describe_requested
 from deconv_ir.ops.convolution.fusing import as_activation
-from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
 from deconv_ir.ops.numeric import narrow, np
-from deconv_ir.ops.onednn.quantization import (
-    Dequantize,
-    GroupedWeights,
-    QuantizationType,
-    Quantize,
-    quantized,
-)
+from deconv_ir.ops.onednn.quantization import Dequantize, Quantize, quantized
 
 if TYPE_CHECKING:
     from deconv_ir.kernels.activation import Activation
     from deconv_ir.kernels.plan import ConvolutionPlan
     from deconv_ir.kernels.quantized.kernel import QuantizedKernel
+    from deconv_ir.kernels.quantized.product import QuantizedMatrix
 
-_OUTPUT_LETTERS = {
-    "Convolution": "O",
-    "ConvTranspose": "O",
-    "ConvolutionBackwardData": "I",
-    "ConvTransposeBackwardData": "I",
-}
-"""The letter of the output channels in layouts of weights."""
-_PRODUCT = "MatMul"
-_BYTES = ("u8", "i8")
-_ACTIVATIONS = ("ReLU", "Clamp")
-"""Operations behind a convolution that it computes with the same bits."""
+PRODUCT = "MatMul"
+BYTES = ("u8", "i8")
 
 
 class _HeldWeights(NamedTuple):
     """Weights and bias of the last run, packed."""
 
     constants: Arrays
-    kernel: QuantizedKernel | None
-    plans: dict[tuple[object, ...], ConvolutionPlan]
-    """By threads and shapes: the last one."""
+    kernel: QuantizedKernel | QuantizedMatrix | None
+    plans: dict[tuple[object, ...], Any]
+    """By threads and shapes, the last one: a plan of a convolution, or a call of a product."""
 
     def holds(self, constants: Arrays) -> bool:
         """Whether they are these arrays."""
@@ -63,9 +46,9 @@ class _HeldWeights(NamedTuple):
 class OnIntegers(Operation):
     """An operation on two dequantized tensors, given the quantized ones.
 
-    Sums are exact below 2**53: those of a convolution of 8-bit integers have 32 bits, others are of
-    f64.  The scales and the bias are applied in f64, and the result is rounded once, before it may
-    be quantized.
+    Sums are exact below 2**53: those of 8-bit integers have 32 bits, others are of f64.  The
+    scales and the bias are applied in f64, and the result is rounded once, before it may be
+    quantized.
 
     Attributes
     ----------
@@ -168,10 +151,8 @@ class OnIntegers(Operation):
 
     def _packed(
         self, inputs: Arrays, constants: Arrays, context: Context
-    ) -> QuantizedKernel | None:
-        """Pack weights and bias of a convolution of 8-bit integers; None: it is another."""
-        from deconv_ir.kernels.quantized.kernel import pack_integers
-
+    ) -> QuantizedKernel | QuantizedMatrix | None:
+        """Pack weights and bias of 8-bit integers; None: they are others."""
         data, weights, *bias = inputs[0], *constants
         if weights.dtype not in (np.uint8, np.int8) or data.dtype not in (np.uint8, np.int8):
             return None
@@ -179,14 +160,53 @@ class OnIntegers(Operation):
             return None
         _, zps = self.weights.parameters(weights.shape)
         wide = weights.astype(np.int32) - np.asarray(zps).astype(np.int32)
+        kernel = (
+            self._packed_matrix(data, wide)
+            if self.operation.type == PRODUCT
+            else self._packed_filter(data, wide, bias, context)
+        )
+        if kernel is None:
+            return None
+        writes = None
+        is_number = all(np.isfinite(array).all() for array in bias)
+        if self.quantize is not None and kernel.can_write_codes and is_number:
+            writes = self.quantize.levels
+        return kernel.coded(reads=kernel.can_read_codes, writes=writes)
+
+    def _packed_matrix(self, data: Array, wide: Array) -> QuantizedMatrix | None:
+        from deconv_ir.kernels.quantized.product import pack_integer_matrix
+
+        if not self._has_rows(data.ndim, wide.ndim):
+            return None
+        matrix = wide.T if getattr(self.operation, "transpose_b", False) else wide
+        return pack_integer_matrix(
+            matrix,
+            self._of_data(),
+            self._factors(matrix.shape[1]),
+            signed=data.dtype == np.int8,
+        )
+
+    def _has_rows(self, data: int, weights: int) -> bool:
+        """Whether a product, given ranks, is one of rows with one matrix."""
+        return weights == 2 and data > 1 and not getattr(self.operation, "transpose_a", False)
+
+    def _of_data(self) -> tuple[float, int]:
+        """Return the scale and the zero point of the data."""
+        return float(np.float32(self.data.scales[0])), self.data.zps[0] if self.data.zps else 0
+
+    def _packed_filter(
+        self, data: Array, wide: Array, bias: Arrays, context: Context
+    ) -> QuantizedKernel | None:
+        from deconv_ir.kernels.quantized.kernel import pack_integers
+
         found = self._convolution(data, wide, context)
         if found is None:
             return None
         operation, _, wide = found
         axes = operation.axes(data.ndim - 2)
-        kernel = pack_integers(
+        return pack_integers(
             np.ascontiguousarray(whole(operation.canonical_filter(wide))),
-            (float(np.float32(self.data.scales[0])), self.data.zps[0] if self.data.zps else 0),
+            self._of_data(),
             self._factors,
             bias[0] if bias else None,
             self._activation(),
@@ -197,21 +217,47 @@ class OnIntegers(Operation):
             groups=operation.groups_of(wide.shape),
             scratch_bytes=context.scratch_bytes,
         )
-        if kernel is None:
-            return None
-        writes = None
-        if self.quantize is not None and kernel.can_write_codes:
-            writes = self.quantize.levels
-        return kernel.coded(reads=kernel.can_read_codes, writes=writes)
 
     def _sum_bytes(self, packed: _HeldWeights, inputs: Arrays, context: Context) -> Array | None:
         """Return the result of packed weights; None: there is none."""
+        if packed.kernel is None:
+            return None
+        if self.operation.type == PRODUCT:
+            return self._multiply(packed, inputs[0])
+        return self._convolve(packed, inputs, context)
+
+    def _multiply(self, packed: _HeldWeights, data: Array) -> Array:
+        """Multiply rows of data by a packed matrix."""
+        from deconv_ir.kernels.quantized.codes import from_plain_codes, to_plain_codes
+        from deconv_ir.kernels.runtime.threads import get_threads
+
+        matrix: Any = packed.kernel
+        terms, columns = matrix.shape
+        multiply = packed.plans.get((get_threads(),))
+        if multiply is None:
+            bias = packed.constants[1] if len(packed.constants) > 1 else None
+            multiply = matrix.multiplier(bias, self._activation(), 0)
+            packed.plans[(get_threads(),)] = multiply
+        rows = data.reshape(-1, terms)
+        rows = to_plain_codes(rows) if matrix.reads_codes else rows.astype(np.float32)
+        result = np.empty((len(rows), columns), matrix.dtype)
+        if result.size:
+            multiply(rows, result)
+        result = result.reshape(*data.shape[:-1], columns)
+        if self.quantize is None:
+            return result
+        to = self.quantize.output_type
+        assert to is not None, "it is u8 or s8"
+        if matrix.writes is None:
+            return quantized(result, *self.quantize.parameters(result.shape), to)
+        return from_plain_codes(result, to.numpy())
+
+    def _convolve(self, packed: _HeldWeights, inputs: Arrays, context: Context) -> Array | None:
+        """Convolve data with a packed filter; None: the result is empty."""
         from deconv_ir.kernels.quantized.codes import from_codes, to_codes
         from deconv_ir.kernels.runtime.threads import get_threads
 
-        data, kernel = inputs[0], packed.kernel
-        if kernel is None:
-            return None
+        data, kernel = inputs[0], cast("QuantizedKernel", packed.kernel)
         shape, _ = self._parts(inputs)
         key = get_threads(), data.shape, *(tuple(array.tolist()) for array in shape)
         plan = packed.plans.get(key)
@@ -279,10 +325,13 @@ class OnIntegers(Operation):
         return self.operation.replace(output_type=None) if typed else self.operation
 
     def computes_in(self, inputs: Infos) -> str | None:
-        """Return ``i8`` for a convolution of bytes to f32, which kernels sum; others are in f64."""
+        """Return ``i8`` for sums of bytes to f32, which kernels compute; others are in f64."""
         types = [info.element_type for info in inputs[:2]]
-        has_kernel = self.operation.type != _PRODUCT and self.element_type is F32
-        if has_kernel and all(one is not None and one.name in _BYTES for one in types):
+        ranks = [-1 if info.shape is None else len(info.shape) for info in inputs[:2]]
+        has_kernel = self.element_type is F32
+        if self.operation.type == PRODUCT:
+            has_kernel = has_kernel and self._has_rows(*ranks)
+        if has_kernel and all(one is not None and one.name in BYTES for one in types):
             return "i8"
         return "f64"
 
@@ -297,161 +346,4 @@ class OnIntegers(Operation):
 
 
 def _channels_last(operation: Operation) -> bool:
-    return operation.type == _PRODUCT or bool(getattr(operation, "channels_last", False))
-
-
-def _output_axis(operation: Operation, rank: int) -> int:
-    """Return the axis of the weights that has the channels of the output."""
-    if operation.type == _PRODUCT:
-        return rank - 2 if getattr(operation, "transpose_b", False) else rank - 1
-    for name in ("filter_format", "weights_format"):
-        layout = getattr(operation, name, None)
-        if layout is not None:
-            wanted = _OUTPUT_LETTERS[operation.type]
-            at: int = layout.value.replace("X", "X" * (rank - 2)).index(wanted)
-            return at
-    return -1
-
-
-def with_grouped_scales(graph: Graph) -> Graph:
-    """Return a graph whose weights in groups may have a scale for each output channel.
-
-    The axis of the output channels of a ConvTranspose's weights has those of one group; oneDNN's
-    library takes the scales of all groups there, in the order of the output's channels.
-    """
-    layers = list(graph.layers)
-    for index, layer in enumerate(graph.layers):
-        operation = layer.operation
-        if not isinstance(operation, OneDNNDeconvolution) or operation.groups < 2:
-            continue
-        feeder = _dequantize_before(graph, _weights_before(graph, index, operation))
-        shape = None if feeder is None else graph.layers[feeder].inputs[0].shape
-        if feeder is None or shape is None or len(shape) < 3:
-            continue
-        weights = layers[feeder].operation
-        assert isinstance(weights, Dequantize), "_dequantize_before requires it"
-        at = _output_axis(operation, len(shape))
-        per_channel = weights.qtype is QuantizationType.PER_CHANNEL
-        if not per_channel or weights.axis % len(shape) != at or not isinstance(shape[at], int):
-            continue
-        inputs = len(shape) - 1 if operation.spatial_first else 0
-        if len(weights.scales) == operation.groups * shape[at] != shape[at]:
-            grouped = GroupedWeights(operation.groups, inputs)
-            layers[feeder] = layers[feeder]._replace(operation=weights.replace(grouped=grouped))
-            (before, *_) = graph.topology.sources[feeder]
-            made = None if before is None else layers[before[0]].operation
-            if before is not None and isinstance(made, Quantize) and _same_channels(made, weights):
-                made = made.replace(grouped=grouped)
-                layers[before[0]] = layers[before[0]]._replace(operation=made)
-    return graph.replace(layers=tuple(layers)) if layers != list(graph.layers) else graph
-
-
-def _weights_before(
-    graph: Graph, index: int, operation: OneDNNDeconvolution
-) -> Sequence[tuple[int, int] | None]:
-    """Return the source of the weights, before a StaticReshape that keeps the axes of channels."""
-    found = graph.topology.sources[index][1:2]
-    source = found[0] if found else None
-    if source is None or graph.layers[source[0]].type != "StaticReshape":
-        return found
-    reshape = graph.layers[source[0]]
-    before, after = (ports[0].shape for ports in (reshape.inputs, reshape.outputs))
-    channels = slice(-2, None) if operation.spatial_first else slice(2)
-    if before is None or after is None or before[channels] != after[channels]:
-        return found
-    return graph.topology.sources[source[0]][:1]
-
-
-def _same_channels(a: Quantize, b: Dequantize) -> bool:
-    """Whether both have the same number of scales along the same axis."""
-    return (a.qtype, a.axis, len(a.scales)) == (b.qtype, b.axis, len(b.scales))
-
-
-def on_integers(graph: Graph) -> Graph:
-    """Return a graph whose operations on dequantized tensors read the quantized ones.
-
-    Each operation keeps its layer, name and output.  So does an activation or a Quantize that alone
-    reads one: it computes the operation, too.  The layers before them remain, and run if others
-    need them.
-    """
-    layers, sources = list(graph.layers), [tuple(row) for row in graph.topology.sources]
-    users: dict[Source, int] = {}
-    for row in sources:
-        for source in row:
-            if source is not None:
-                users[source] = users.get(source, 0) + 1
-    for index in graph.topology.order:
-        layer, row = layers[index], sources[index]
-        found = _dequantized(graph, index)
-        if found is not None:
-            operation, feeders = found
-            before = [graph.layers[feeder].inputs[0] for feeder in feeders]
-            ports = [port._replace(id=i) for i, port in enumerate(before)]
-            sources[index] = (*(sources[feeder][0] for feeder in feeders), *row[2:])
-            layers[index] = layer._replace(operation=operation, inputs=(*ports, *layer.inputs[2:]))
-        elif len(row) == 1 and row[0] is not None and users[row[0]] == 1:
-            maker = layers[row[0][0]]
-            made = maker.operation
-            joined = _joined(made, layer.operation) if isinstance(made, OnIntegers) else None
-            if joined is not None:
-                sources[index] = sources[row[0][0]]
-                layers[index] = layer._replace(
-                    operation=joined, type=maker.type, inputs=maker.inputs
-                )
-    return rewire(graph, layers, sources)
-
-
-def _joined(made: OnIntegers, behind: Operation) -> OnIntegers | None:
-    """Return an operation that computes the one behind it as well; None: it cannot."""
-    if made.quantize is not None or made.operation.type == _PRODUCT:
-        return None
-    if behind.type in _ACTIVATIONS:
-        is_first = made.activation is None and made.element_type is F32
-        return made.replace(activation=behind) if is_first else None
-    if not isinstance(behind, Quantize) or behind.qtype is not QuantizationType.PER_TENSOR:
-        return None
-    to = behind.output_type
-    return made.replace(quantize=behind) if to is not None and to.name in _BYTES else None
-
-
-def _dequantized(graph: Graph, index: int) -> tuple[OnIntegers, list[int]] | None:
-    """Return the operation on integers, and the two Dequantize layers before it."""
-    layer = graph.layers[index]
-    operation = layer.operation
-    if operation.type not in _OUTPUT_LETTERS and operation.type != _PRODUCT:
-        return None
-    sources = graph.topology.sources[index]
-    feeders = [_dequantize_before(graph, sources[i : i + 1]) for i in (0, 1)]
-    found = [i for i in feeders if i is not None]
-    types = {port.element_type for port in layer.inputs[:2]}
-    if len(found) < 2 or len(types) > 1:
-        return None
-    element_type = types.pop()
-    data, weights = (graph.layers[i].operation for i in found)
-    assert isinstance(data, Dequantize), "_dequantize_before requires it"
-    assert isinstance(weights, Dequantize), "_dequantize_before requires it"
-    shape = graph.layers[found[1]].inputs[0].shape
-    if data.qtype is not QuantizationType.PER_TENSOR or shape is None or element_type is None:
-        return None
-    if weights.qtype is QuantizationType.PER_CHANNEL and weights.axis % len(shape) != _output_axis(
-        operation, len(shape)
-    ):
-        return None
-    if weights.qtype is QuantizationType.PER_GROUP:
-        return None
-    made = OnIntegers(operation=operation, data=data, weights=weights, element_type=element_type)
-    return made, found
-
-
-def _dequantize_before(graph: Graph, found: Sequence[tuple[int, int] | None]) -> int | None:
-    """Return the Dequantize to f32 that produces an input, possibly through a TypeCast."""
-    sources = graph.topology.sources
-    source = found[0] if found else None
-    if source is not None and graph.layers[source[0]].type == "TypeCast":
-        source = sources[source[0]][0] if sources[source[0]] else None
-    if source is None or sources[source[0]][:1] in ((), (None,)):
-        return None
-    operation = graph.layers[source[0]].operation
-    if not isinstance(operation, Dequantize) or operation.output_type is not F32:
-        return None
-    return source[0]
+    return operation.type == PRODUCT or bool(getattr(operation, "channels_last", False))

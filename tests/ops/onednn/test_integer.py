@@ -1,4 +1,4 @@
-"""Convolutions with Quantize behind them: one layer, which reads and writes bytes.
+"""Convolutions and products with Quantize behind them: one layer, which reads and writes bytes.
 
 Oracle: oneDNN Graph specification, Dequantize and Quantize, on sums of integers; before Quantize
 they are rounded to f32 once.
@@ -184,21 +184,115 @@ def test_plans_have_one_step_for_the_pattern() -> None:
     )
 
 
-def test_plans_say_which_sums_are_in_f64() -> None:
-    """Those of products are."""
+def draw_product(
+    rng: np.random.Generator, source: str, to: str, weights_type: str, shape: list[int],
+    columns: int, *, transposed: bool, per_channel: bool, bias: bool, activation: str = "",
+) -> Case:  # fmt: skip
+    """Draw Dequantize twice, MatMul of rows with a matrix, an activation, and Quantize."""
+    terms, (first, dtype), (low, narrow) = shape[-1], SIDES[source], SIDES[weights_type]
+    data = rng.integers(first, first + 256, shape).astype(dtype)
+    weights = rng.integers(low, low + 256, (terms, columns)).astype(narrow)
+    zeros = int(rng.integers(first, first + 256)), int(rng.integers(low, low + 256))
+    count = columns if per_channel else 1
+    scales = [float(np.float32(x)) for x in rng.uniform(0.001, 0.02, count)]
+    scale = float(np.float32(rng.uniform(0.01, 0.2)))
+    total = (data.astype(float) - zeros[0]) @ (weights.astype(float) - zeros[1])
+    added = rng.normal(size=columns).astype(np.float32) if bias else np.zeros(columns, np.float32)
+    numbers = (total * (np.resize(scales, columns) * scale) + added).astype(np.float32)
+    step, point = float(numbers.std() / 40), int(rng.integers(SIDES[to][0], SIDES[to][0] + 256))
+    if activation:
+        numbers = np.maximum(numbers, np.float32(0))
+    expected = quantize(numbers, step, point, to)
+    matrix = np.ascontiguousarray(weights.T) if transposed else weights
+    x, w, y = (list(array.shape) for array in (data, matrix, expected))
+    one: dict[str, Any] = {"qtype": "per_tensor", "axis": 1}
+    own = {"qtype": "per_channel" if per_channel else "per_tensor", "axis": 0 if transposed else 1}
+    into = [tensor(1, x), tensor(3, w), *([tensor(6, [columns])] if bias else [])]
+    behind = 7 if activation else 4
+    graph = [
+        op(0, "Dequantize", [tensor(0, x, source)], [tensor(1, x)], scales=[scale],
+           zps=[zeros[0]], **one),
+        op(1, "Dequantize", [tensor(2, w, weights_type)], [tensor(3, w)], scales=scales,
+           zps=[zeros[1]] * count, **own),
+        op(2, "MatMul", into, [tensor(4, y)], transpose_b=transposed),
+        *([op(4, "ReLU", [tensor(4, y)], [tensor(7, y)])] if activation else []),
+        op(3, "Quantize", [tensor(behind, y)], [tensor(5, y, to)], scales=[step], zps=[point],
+           **one),
+    ]  # fmt: skip
+    return Case(graph, {"0": data, "2": matrix} | ({"6": added} if bias else {}), expected)
+
+
+@pytest.mark.parametrize("source", ["u8", "s8"])
+@pytest.mark.parametrize("weights_type", ["u8", "s8"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "columns"), [([5, 3], 7), ([1, 64], 33), ([2, 3, 70], 16), ([40, 301], 50)]
+)
+@pytest.mark.parametrize("machine", [*MACHINES, "numpy"])
+def test_products_read_and_write_bytes(
+    monkeypatch: pytest.MonkeyPatch, source: str, weights_type: str, transposed: bool,
+    shape: list[int], columns: int, machine: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("DECONV_IR_MACHINE", "" if machine == "numpy" else machine)
+    monkeypatch.setenv("DECONV_IR_KERNEL", "numpy" if machine == "numpy" else "auto")
+    rng = np.random.default_rng([columns, transposed, len(machine), len(source)])
+    to, per_channel, bias = str(rng.choice(["u8", "s8"])), rng.random() < 0.5, rng.random() < 0.5
+    case = draw_product(
+        rng, source, to, weights_type, shape, columns, transposed=transposed,
+        per_channel=per_channel, bias=bias, activation=str(rng.choice(["", "ReLU"])),
+    )  # fmt: skip
+    model = deconv_ir.load(as_bytes(*case.graph))
+    for _ in range(2):
+        (found,) = model.run(case.arrays).values()
+        assert found.dtype == case.expected.dtype
+        np.testing.assert_array_equal(found, case.expected)
+    rows = [row for row in rows_of(model, case.arrays).values() if row.type != "Result"]
+    assert [(row.type, row.precision) for row in rows] == [("MatMul", "i8")]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_results_that_are_no_numbers(value: float) -> None:
+    """Quantize gives 0 for NaN, as a step of its own does, and saturates infinite numbers."""
+    case = draw_product(
+        np.random.default_rng(14), "u8", "u8", "s8", [6, 12], 5, transposed=False,
+        per_channel=True, bias=True,
+    )  # fmt: skip
+    case.arrays["6"][2] = value
+    (found,) = deconv_ir.load(as_bytes(*case.graph)).run(case.arrays).values()
+    others = [0, 1, 3, 4]
+    np.testing.assert_array_equal(found[:, others], case.expected[:, others])
+    assert (found[:, 2] == (255 if value > 0 else 0)).all()
+
+
+@pytest.mark.parametrize(
+    ("data", "weights", "result", "options"),
+    [
+        ([2, 3], [3, 4], [2, 4], {}),
+        ([3, 2], [3, 4], [2, 4], {"transpose_a": True}),
+        ([2, 5, 3], [2, 3, 4], [2, 5, 4], {}),
+        ([3], [3, 4], [4], {}),
+        ([2, 3], [3], [2], {}),
+    ],
+)
+def test_plans_say_which_sums_are_in_f64(
+    data: list[int], weights: list[int], result: list[int], options: dict[str, bool]
+) -> None:
+    """Those of rows and one matrix have 32 bits."""
     one: dict[str, Any] = {"qtype": "per_tensor", "scales": [0.5]}
     graph = [
-        op(0, "Dequantize", [tensor(0, [2, 3], "s8")], [tensor(1, [2, 3])], **one),
-        op(1, "Dequantize", [tensor(2, [3, 4], "s8")], [tensor(3, [3, 4])], **one),
-        op(2, "MatMul", [tensor(1, [2, 3]), tensor(3, [3, 4])], [tensor(4, [2, 4])]),
+        op(0, "Dequantize", [tensor(0, data, "s8")], [tensor(1, data)], **one),
+        op(1, "Dequantize", [tensor(2, weights, "s8")], [tensor(3, weights)], **one),
+        op(2, "MatMul", [tensor(1, data), tensor(3, weights)], [tensor(4, result)], **options),
     ]
     rng = np.random.default_rng(13)
     arrays = {name: rng.integers(-128, 128, shape).astype(np.int8)
-              for name, shape in (("0", (2, 3)), ("2", (3, 4)))}  # fmt: skip
+              for name, shape in (("0", data), ("2", weights))}  # fmt: skip
     model = deconv_ir.load(as_bytes(*graph))
     rows = [row for row in rows_of(model, arrays).values() if row.type == "MatMul"]
-    assert [row.precision for row in rows] == ["f64"]
-    product = arrays["0"].astype(float) @ arrays["2"].astype(float)
+    is_rows = data[-1] == 3 and len(data) == 2 == len(weights)
+    assert [row.precision for row in rows] == ["i8" if is_rows else "f64"]
+    a, b = arrays["0"].astype(float), arrays["2"].astype(float)
+    product = (a.T if options else a) @ b
     np.testing.assert_array_equal(model.run(arrays)["4"], product * 0.25)
 
 
