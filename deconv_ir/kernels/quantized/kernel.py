@@ -98,6 +98,7 @@ def pack_integers(
     activation: Activation,
     *,
     signed: bool,
+    adds: bool,
     forward: bool,
     strides: Sequence[int],
     dilations: Sequence[int],
@@ -138,7 +139,7 @@ def pack_integers(
         bias,
         activation,
         deltas=deltas.reshape(-1),
-        adds=False,
+        adds=adds,
         scratch_bytes=scratch_bytes,
     )
     return made if made.uses_dots else None

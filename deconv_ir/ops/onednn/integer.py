@@ -57,13 +57,15 @@ class OnIntegers(Operation):
         The operations before its first two inputs.
     element_type : ElementType
         Type of the operation's inputs: f32, or the type of a TypeCast in between.
+    addition : Operation or None
+        The Add behind it, computed as well, of the last input.
     activation : Operation or None
-        ReLU or Clamp behind it, computed as well.
+        ReLU or Clamp behind that, computed as well.
     quantize : Quantize or None
-        The operation behind both, computed as well: one scale, to u8 or s8.
+        The operation behind all, computed as well: one scale, to u8 or s8.
     """
 
-    inputs = ("src", "weights", "bias")
+    inputs = ("src", "weights", "bias", "addend")
     required_inputs = 2
     checks_values = False
 
@@ -71,15 +73,18 @@ class OnIntegers(Operation):
     data: Dequantize = field()
     weights: Dequantize = field()
     element_type: ElementType = field()
+    addition: Operation | None = field(default=None)
     activation: Operation | None = field(default=None)
     quantize: Quantize | None = field(default=None)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Infer the operation on dequantized tensors."""
-        data, weights, *rest = inputs
+        data, weights, *rest = inputs[:-1] if self.addition else inputs
         both = (*self.data.infer([data], context), *self.weights.infer([weights], context))
         cast = [info._replace(element_type=self.element_type) for info in both]
         found = self.operation.infer([*cast, *rest], context)
+        if self.addition is not None:
+            found = self.addition.infer([*found, inputs[-1]], context)
         if self.activation is not None:
             found = self.activation.infer(found, context)
         return found if self.quantize is None else self.quantize.infer(found, context)
@@ -117,6 +122,7 @@ class OnIntegers(Operation):
 
     def _parts(self, inputs: Arrays) -> tuple[Arrays, Arrays]:
         """Return the shape of the output, if it is an input, and weights and bias."""
+        inputs = inputs[:-1] if self.addition else inputs
         is_shape = self.operation.inputs[2:] == ("dst_shape",)
         return (inputs[2:], inputs[1:2]) if is_shape else ([], inputs[1:])
 
@@ -135,13 +141,15 @@ class OnIntegers(Operation):
             levels.append(array.astype(np.float64) - zps)
         exact = context._replace(accuracy=Accuracy.DIRECT)
         (total,) = self._summed().execute([*levels, *shape], exact)
-        last = _channels_last(self.operation)
+        last = channels_last(self.operation)
         along = (-1,) if last else (-1, *(1,) * (total.ndim - 2))
         factors = self._factors(total.shape[-1 if last else 1] if total.ndim > 1 else 1)
         result = total * (factors.reshape(along) if len(factors) > 1 else factors[0])
         if bias:
             added = bias[0].astype(np.float64)
             result += added if added.ndim > 1 else added.reshape(along)
+        if self.addition is not None:
+            result = result + inputs[-1]
         to = getattr(self.operation, "output_type", None) or self.element_type
         found = self._activation().apply(narrow(result, to.numpy()))
         if self.quantize is None:
@@ -211,6 +219,7 @@ class OnIntegers(Operation):
             bias[0] if bias else None,
             self._activation(),
             signed=data.dtype == np.int8,
+            adds=self.addition is not None,
             forward=not operation.transposed,
             strides=tuple(axis.stride for axis in axes),
             dilations=tuple(axis.dilation for axis in axes),
@@ -266,10 +275,13 @@ class OnIntegers(Operation):
             plan = packed.plans[key] = self._planned(kernel, inputs, context)
         if plan.shapes.is_empty:
             return None
-        if _channels_last(self.operation):
-            data = np.moveaxis(data, -1, 1)
+        last, addends = channels_last(self.operation), inputs[-1:] if self.addition else []
+        if last:
+            data, *addends = (np.moveaxis(array, -1, 1) for array in (data, *addends))
+        if any(a.shape != plan.shapes.output or a.dtype != np.float32 for a in addends):
+            return None
         codes = to_codes(data) if kernel.reads_codes else data.astype(np.float32, order="C")
-        (result,) = plan.run([codes])
+        (result,) = plan.run([codes, *addends])
         if self.quantize is not None:
             to = self.quantize.output_type
             assert to is not None, "it is u8 or s8"
@@ -277,7 +289,7 @@ class OnIntegers(Operation):
                 result = quantized(result, *self.quantize.parameters(result.shape), to)
             else:
                 result = from_codes(result, plan.shapes.output[1], to.numpy())
-        return np.moveaxis(result, 1, -1) if _channels_last(self.operation) else result
+        return np.moveaxis(result, 1, -1) if last else result
 
     def _planned(
         self, kernel: QuantizedKernel, inputs: Arrays, context: Context
@@ -345,5 +357,6 @@ class OnIntegers(Operation):
         return 8 * sum(element_count(static(shape)) for shape in shapes if shape is not None)
 
 
-def _channels_last(operation: Operation) -> bool:
+def channels_last(operation: Operation) -> bool:
+    """Whether the channels of an operation's result are on its last axis."""
     return operation.type == PRODUCT or bool(getattr(operation, "channels_last", False))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deconv_ir.ir.dtypes import F32
-from deconv_ir.ir.graph import Graph, Source, rewire
+from deconv_ir.ir.graph import Graph, Layer, Source, rewire
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
-from deconv_ir.ops.onednn.integer import BYTES, PRODUCT, OnIntegers
+from deconv_ir.ir.shapes import is_static
+from deconv_ir.ops.convolution.onednn import DataFormat, OneDNNDeconvolution
+from deconv_ir.ops.onednn.elementwise import BiasAdd
+from deconv_ir.ops.onednn.integer import BYTES, PRODUCT, OnIntegers, channels_last
 from deconv_ir.ops.onednn.quantization import Dequantize, GroupedWeights, QuantizationType, Quantize
 
 _OUTPUT_LETTERS = {
@@ -92,9 +94,9 @@ def _same_channels(a: Quantize, b: Dequantize) -> bool:
 def on_integers(graph: Graph) -> Graph:
     """Return a graph whose operations on dequantized tensors read the quantized ones.
 
-    Each operation keeps its layer, name and output.  So does an activation or a Quantize that alone
-    reads one: it computes the operation, too.  The layers before them remain, and run if others
-    need them.
+    Each operation keeps its layer, name and output.  So does what alone reads one: the sum with a
+    bias or another tensor, an activation or a Quantize, which compute the operation, too.  The
+    layers before them remain, and run if others need them.
     """
     layers, sources = list(graph.layers), [tuple(row) for row in graph.topology.sources]
     users: dict[Source, int] = {}
@@ -111,29 +113,52 @@ def on_integers(graph: Graph) -> Graph:
             ports = [port._replace(id=i) for i, port in enumerate(before)]
             sources[index] = (*(sources[feeder][0] for feeder in feeders), *row[2:])
             layers[index] = layer._replace(operation=operation, inputs=(*ports, *layer.inputs[2:]))
-        elif len(row) == 1 and row[0] is not None and users[row[0]] == 1:
-            maker = layers[row[0][0]]
-            made = maker.operation
-            joined = _joined(made, layer.operation) if isinstance(made, OnIntegers) else None
+            continue
+        for at, source in enumerate(row):
+            if source is None or users[source] > 1:
+                continue
+            maker = layers[source[0]]
+            if not isinstance(maker.operation, OnIntegers):
+                continue
+            joined = _joined(maker.operation, layer, at, len(sources[source[0]]))
             if joined is not None:
-                sources[index] = sources[row[0][0]]
+                others = [i for i in range(len(row)) if i != at]
+                sources[index] = (*sources[source[0]], *(row[i] for i in others))
+                joint = (*maker.inputs, *(layer.inputs[i] for i in others))
                 layers[index] = layer._replace(
-                    operation=joined, type=maker.type, inputs=maker.inputs
+                    operation=joined,
+                    type=maker.type,
+                    inputs=tuple(port._replace(id=i) for i, port in enumerate(joint)),
                 )
+                break
     return rewire(graph, layers, sources)
 
 
-def _joined(made: OnIntegers, behind: Operation) -> OnIntegers | None:
-    """Return an operation that computes the one behind it as well; None: it cannot."""
+def _joined(made: OnIntegers, behind: Layer, at: int, inputs: int) -> OnIntegers | None:
+    """Return an operation that computes the layer behind it as well; None: it cannot.
+
+    It has some inputs, and is input `at` of that layer, whose other input becomes its last one.
+    """
     if made.quantize is not None:
         return None
-    if behind.type in _ACTIVATIONS:
-        is_first = made.activation is None and made.element_type is F32
-        return made.replace(activation=behind) if is_first else None
-    if not isinstance(behind, Quantize) or behind.qtype is not QuantizationType.PER_TENSOR:
+    operation, is_plain = behind.operation, made.activation is None and made.element_type is F32
+    if isinstance(operation, Quantize):
+        to, per_tensor = operation.output_type, operation.qtype is QuantizationType.PER_TENSOR
+        is_bytes = to is not None and to.name in BYTES
+        return made.replace(quantize=operation) if per_tensor and is_bytes else None
+    if not is_plain:
         return None
-    to = behind.output_type
-    return made.replace(quantize=behind) if to is not None and to.name in BYTES else None
+    if behind.type in _ACTIVATIONS:
+        return made.replace(activation=operation)
+    if made.addition is not None:
+        return None
+    if isinstance(operation, BiasAdd):
+        takes = inputs == 2 and at == 0 and made.operation.inputs[2:] == ("bias",)
+        same = channels_last(made.operation) is (operation.data_format is DataFormat.NXC)
+        return made if takes and same else None
+    shapes = {port.shape for port in behind.inputs}
+    known = made.operation.type != PRODUCT and len(shapes) == 1 and is_static(shapes.pop())
+    return made.replace(addition=operation) if known and behind.type == "Add" else None
 
 
 def _dequantized(graph: Graph, index: int) -> tuple[OnIntegers, list[int]] | None:

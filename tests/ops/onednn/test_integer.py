@@ -41,9 +41,13 @@ def quantize(numbers: Any, scale: float, zero_point: int, to: str) -> Any:
 
 def draw(
     rng: np.random.Generator, kind: str, source: str, to: str, *, last: bool, groups: int,
-    per_channel: bool, bias: bool, depth: int, activation: str = "",
+    per_channel: bool, bias: bool, depth: int, activation: str = "", adds: str = "",
+    apart: bool = False,
 ) -> Case:  # fmt: skip
-    """Draw Dequantize twice, a layer of two spatial axes, an activation, and Quantize."""
+    """Draw Dequantize twice, a layer of two spatial axes, an activation, and Quantize.
+
+    The bias may be `apart`, in a BiasAdd; Add has the layer's result ``first`` or ``second``.
+    """
     forward = kind == "Convolution"
     inputs, outputs, extents, strides, pads = depth * groups, 3 * groups, [5, 4], [2, 1], [1, 0]
     sides = (outputs, depth) if forward else (inputs, outputs // groups)
@@ -61,7 +65,9 @@ def draw(
     )  # fmt: skip
     by_output = np.resize(scales, outputs).reshape(-1, 1, 1)
     added = rng.normal(size=outputs).astype(np.float32) if bias else np.zeros(outputs, np.float32)
-    numbers = (total * (by_output * scale) + added.reshape(-1, 1, 1)).astype(np.float32)
+    addend = rng.normal(size=total.shape).astype(np.float32) if adds else np.zeros(1, np.float32)
+    numbers = total * (by_output * scale) + added.reshape(-1, 1, 1).astype(float) + addend
+    numbers = numbers.astype(np.float32)
     step, point = float(numbers.std() / 40), int(rng.integers(SIDES[to][0], SIDES[to][0] + 256))
     bounds = {"ReLU": (0, np.inf), "Clamp": (-20 * step, 30 * step)}.get(activation)
     if bounds is not None:
@@ -71,6 +77,7 @@ def draw(
     layout = {"data_format": "NCX", "weights_format": "OIX" if forward else "IOX"}
     if last:
         data, expected = (np.moveaxis(array, 1, -1) for array in (data, expected))
+        addend = np.moveaxis(addend, 1, -1) if adds else addend
         weights, axis = np.ascontiguousarray(weights.transpose(2, 3, 1, 0)), 3 if forward else 2
         layout = {"data_format": "NXC", "weights_format": "XIO" if forward else "XOI"}
     x, w, y = (list(array.shape) for array in (data, weights, expected))
@@ -80,7 +87,7 @@ def draw(
         "strides": strides, "pads_begin": pads, "pads_end": [0, 0], "dilations": [1, 1],
         "groups": groups, **layout,
     }  # fmt: skip
-    into = [tensor(1, x), tensor(3, w), *([tensor(6, [outputs])] if bias else [])]
+    into = [tensor(1, x), tensor(3, w), *([tensor(6, [outputs])] if bias and not apart else [])]
     graph = [
         op(
             0, "Dequantize", [tensor(0, x, source)], [tensor(1, x)], scales=[scale],
@@ -93,11 +100,22 @@ def draw(
         op(2, kind, into, [tensor(4, y)], **attributes),
         op(3, "Quantize", [tensor(4, y)], [tensor(5, y, to)], scales=[step], zps=[point], **one),
     ]  # fmt: skip
+    now = 4
+    if apart:
+        pair = [tensor(now, y), tensor(6, [outputs])]
+        graph.insert(-1, op(5, "BiasAdd", pair, [tensor(8, y)], data_format=layout["data_format"]))
+        now = 8
+    if adds:
+        pair = [tensor(now, y), tensor(9, y)]
+        graph.insert(-1, op(6, "Add", pair[:: 1 if adds == "first" else -1], [tensor(10, y)]))
+        now = 10
     if activation:
         given = {} if activation == "ReLU" else {"min": -20 * step, "max": 30 * step}
-        graph.insert(3, op(4, activation, [tensor(4, y)], [tensor(7, y)], **given))
-        graph[-1]["inputs"] = [tensor(7, y)]
-    return Case(graph, {"0": data, "2": weights} | ({"6": added} if bias else {}), expected)
+        graph.insert(-1, op(4, activation, [tensor(now, y)], [tensor(7, y)], **given))
+        now = 7
+    graph[-1]["inputs"] = [tensor(now, y)]
+    arrays = {"0": data, "2": weights} | ({"6": added} if bias else {})
+    return Case(graph, arrays | ({"9": addend} if adds else {}), expected)
 
 
 @pytest.mark.parametrize("kind", ["Convolution", "ConvTranspose"])
@@ -146,6 +164,69 @@ def test_an_activation_between_is_part_of_the_layer(
     bounds = np.array([low, high], np.float32)
     np.testing.assert_array_equal(inner["7"], np.clip(inner["4"], *bounds))
     assert not np.array_equal(inner["7"], inner["4"])
+
+
+@pytest.mark.parametrize("kind", ["Convolution", "ConvTranspose"])
+@pytest.mark.parametrize("last", [False, True], ids=["NCX", "NXC"])
+@pytest.mark.parametrize(
+    ("adds", "apart"), [("first", False), ("second", False), ("", True), ("first", True)]
+)
+@pytest.mark.parametrize("activation", ["", "ReLU"])
+@pytest.mark.parametrize("machine", [*MACHINES, "numpy"])
+def test_sums_between_are_part_of_the_layer(
+    monkeypatch: pytest.MonkeyPatch, kind: str, last: bool, adds: str, apart: bool,
+    activation: str, machine: str,
+) -> None:  # fmt: skip
+    """BiasAdd, and Add of a tensor on either side: all is rounded once."""
+    monkeypatch.setenv("DECONV_IR_MACHINE", "" if machine == "numpy" else machine)
+    monkeypatch.setenv("DECONV_IR_KERNEL", "numpy" if machine == "numpy" else "auto")
+    rng = np.random.default_rng([len(adds), apart, last, len(machine), len(kind)])
+    case = draw(
+        rng, kind, "u8", str(rng.choice(["u8", "s8"])), last=last, groups=int(rng.choice([1, 2])),
+        per_channel=True, bias=apart or rng.random() < 0.5, depth=int(rng.choice([3, 4, 9])),
+        activation=activation, adds=adds, apart=apart,
+    )  # fmt: skip
+    model = deconv_ir.load(as_bytes(*case.graph))
+    for _ in range(2):
+        (found,) = model.run(case.arrays).values()
+        np.testing.assert_array_equal(found, case.expected)
+    rows = [row.type for row in rows_of(model, case.arrays).values() if row.type != "Result"]
+    assert rows == [kind]
+
+
+def test_an_add_that_broadcasts_is_a_step_of_its_own() -> None:
+    case = draw(
+        np.random.default_rng(15), "Convolution", "u8", "u8", last=False, groups=1,
+        per_channel=True, bias=True, depth=4, adds="first",
+    )  # fmt: skip
+    one = [2, 3, 1, 1]
+    case.graph[3]["inputs"][1] = tensor(9, one)
+    case.arrays["9"] = np.ones(one, np.float32)
+    model = deconv_ir.load(as_bytes(*case.graph))
+    found = model.run(case.arrays, outputs=["4", "10"])
+    np.testing.assert_array_equal(found["10"], found["4"] + np.float32(1))
+    rows = [row.type for row in rows_of(model, case.arrays).values() if row.type != "Result"]
+    assert rows == ["Convolution", "Add", "Quantize"]
+
+
+@pytest.mark.parametrize("shape", ["1", "2x3x1x1", "4x2x3x2x3"])
+def test_shapes_of_addends_may_be_overridden(shape: str) -> None:
+    """The Add is part of the layer by the shapes that the file declares."""
+    case = draw(
+        np.random.default_rng(16), "Convolution", "u8", "u8", last=False, groups=1,
+        per_channel=True, bias=True, depth=4, adds="first",
+    )  # fmt: skip
+    extents = tuple(map(int, shape.split("x")))
+    addend = np.random.default_rng(17).normal(size=extents).astype(np.float32)
+    overrides = deconv_ir.Overrides(in_shapes=f"9:{shape}")
+    model = deconv_ir.load(as_bytes(*case.graph), overrides=overrides)
+    step, point = (case.graph[-1]["attrs"][name]["value"][0] for name in ("scales", "zps"))
+    alone = deconv_ir.load(as_bytes(*case.graph)).run(case.arrays, outputs=["4"])["4"]
+    (found,) = model.run(case.arrays | {"9": addend}).values()
+    expected = quantize((alone + addend).astype(np.float32), step, point, "u8")
+    assert found.shape == expected.shape
+    assert np.abs(found.astype(int) - expected.astype(int)).max() <= 1  # rounded once, not twice
+    assert (found == expected).mean() > 0.99
 
 
 @pytest.mark.parametrize("kind", ["Convolution", "ConvTranspose"])
