@@ -228,7 +228,7 @@ class OnIntegers(Operation):
         )
 
     def _sum_bytes(self, packed: _HeldWeights, inputs: Arrays, context: Context) -> Array | None:
-        """Return the result of packed weights; None: there is none."""
+        """Return the result of packed weights; None if they are not packed."""
         if packed.kernel is None:
             return None
         if self.operation.type == PRODUCT:

@@ -422,7 +422,7 @@ def test_weights_are_packed_once_and_again_if_they_change(monkeypatch: pytest.Mo
 
 
 def test_layers_pass_bytes_to_each_other() -> None:
-    """Quantize, Dequantize, Convolution: the second layer reads what the first one wrote.
+    """A second layer reads the bytes that the first one wrote.
 
     With a power of two as scale, ties are exact, and go to even.
     """

@@ -1,4 +1,4 @@
-/* Blocks of rows of the packed filter, of which codes are unpacked, some channels at a time. */
+/* Blocks of rows of the packed filter, whose codes are unpacked some channels at a time. */
 #include "winograd/winograd.h"
 
 /* Bytes of transformed weights of a block of rows: these and the unpacked ones stay near. */
