@@ -145,3 +145,25 @@ def test_uneven_filters_are_summed_directly() -> None:
     assert "winograd" not in stored.plan(x.shape, (1, 1), (6, 5)).details
     expected = pack_filter(raw.astype(np.float32), **arguments).run(x, (1, 1), (6, 5))
     np.testing.assert_array_equal(stored.run(x, (1, 1), (6, 5)), expected)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [(True, 1, 1024, 64, (3, 3), (1, 1), (6, 5)), (False, 1, 1024, 64, (4, 4), (2, 2), (5, 6))],
+)
+def test_the_scratchpad_does_not_hold_all_weights_of_many_channels(problem: Any) -> None:
+    """A chunk has the rows whose weights fit into the second-level cache, not a fixed number."""
+    forward, _, inputs, outputs, _, _, extents = problem
+    rng = np.random.default_rng(48)
+    lazy, weights = stored_filter("f16", problem, rng)
+    arguments = arguments_of(problem, rng, "winograd")
+    x = rng.standard_normal((1, inputs, *extents)).astype(np.float32)
+    output = extents if forward else tuple(2 * n for n in extents)
+    pads = (1, 1) if forward else (0, 0)
+    stored = pack_filter(lazy, **arguments)
+    details = stored.plan(x.shape, pads, output).details
+    assert "winograd" in details
+    transformed = inputs * outputs * (16 if forward else 4 * 9) * 4
+    assert details["bytes"] < transformed
+    expected, sizes = exact(weights, problem, arguments["bias"], x, pads, output)
+    assert (np.abs(stored.run(x, pads, output) - expected) <= 2.0**-20 * sizes).all()

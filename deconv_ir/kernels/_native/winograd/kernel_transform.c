@@ -203,6 +203,14 @@ static int layout_make(const struct wino_packing *p, struct wino_layout *layout)
     return 0;
 }
 
+/* Rows of a chunk.  Codes are transformed to the second-level cache, in whole blocks of rows of the packed filter. */
+static int64_t rows_of_chunk(const struct kernel *k, const struct wino_packing *p) {
+    const int64_t whole = k->kernels->rows * p->subs * p->axes[2].stride;
+    const int64_t row_bytes = p->parts * p->channels * p->points * (int64_t)sizeof(float);
+    if (!k->codes) return CHUNK_ROWS;
+    return most(least(k->problem.machine.level2 / 2 / row_bytes, CHUNK_ROWS) / whole, 1) * whole;
+}
+
 int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
                       struct wino_packing *p) {
     memset(p, 0, sizeof *p);
@@ -221,7 +229,7 @@ int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
     p->units = k->problem.channels_out * p->subs;
     /* Whole micro-kernels, if the sub-convolutions allow it, and channels that are written together. */
     const int64_t last = p->axes[2].stride, together = wino_together(k);
-    p->chunks = least(p->units, round_up(divide_up(p->units * last, most(CHUNK_ROWS, last)),
+    p->chunks = least(p->units, round_up(divide_up(p->units * last, most(rows_of_chunk(k, p), last)),
                                          choice->threads));
     p->chunk_units = divide_up(p->units, p->chunks);
     if (together > 1) p->chunk_units = round_up(p->chunk_units, together * p->subs);
