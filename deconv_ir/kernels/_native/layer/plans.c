@@ -20,7 +20,7 @@ void plan_release(struct shared_plan *shared) {
     }
 }
 
-/* The batch for which an algorithm is chosen. */
+/* The batch for which an algorithm is chosen; that of codes, which each run unpacks, is chosen for one image. */
 #define JUDGED_BATCH 4
 
 static int may_use_winograd(const Kernel *self) {
@@ -66,7 +66,7 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
 static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
     struct run image;
     memset(&image, 0, sizeof image); /* it is compared byte by byte */
-    image.batch = problem_has_codes(&self->k.problem) ? run->batch : JUDGED_BATCH;
+    image.batch = problem_has_codes(&self->k.problem) ? run->batch : self->k.codes ? 1 : JUDGED_BATCH;
     for (int a = 0; a < AXES; a++) {
         image.data[a] = run->whole.data[a];
         image.output[a] = run->whole.output[a];

@@ -25,8 +25,9 @@ static double product_cycles(const struct kernel *k, const struct wino_packing *
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     if (panel_bytes > cache / 2) products += panel_bytes / PANEL_BYTES_LEVEL2;
     if (k->codes)
-        return products + weights * (p->points == 1 || p->subs * p->axes[2].stride > 1 ? SCATTERED_WEIGHT
-                                                                                       : TRANSFORMED_WEIGHT);
+        return products + weights * (p->points == 1 || p->subs * p->axes[2].stride > p->alignments
+                                         ? SCATTERED_WEIGHT
+                                         : TRANSFORMED_WEIGHT);
     return products + weights * sizeof(float) /
                           weight_bytes_per_cycle(&k->problem.machine, k->problem.machine.level2,
                                                  (double)wino_weight_bytes(k, p));

@@ -421,7 +421,19 @@ int wino_choose(const struct kernel *k, const struct run *run, int takes,
     }
     if (run->batch < 1) return 1;
     if (problem_has_codes(&k->problem) && !is_exact(choice, takes)) return 1;
+    const struct wino_choice start = *choice;
     if (improve(k, run, takes, choice, cycles)) return OUT_OF_MEMORY;
+    if (k->codes && !k->problem.forward) {
+        /* Whether axes share windows is not independent where transforms of weights take long. */
+        struct wino_choice apart = start;
+        double now;
+        for (int a = 0; a < AXES; a++) apart.merged[a] = 0;
+        if (improve(k, run, takes, &apart, &now)) return OUT_OF_MEMORY;
+        if (now < *cycles) {
+            *choice = apart;
+            *cycles = now;
+        }
+    }
     return *cycles == HUGE_VAL;
 }
 
