@@ -89,9 +89,9 @@ def choose_fold(problem: Problem) -> int:
         return 1
     if problem.channels_in < _FEWEST_FOLDED_CHANNELS or rows not in (2, 3, 4, 5, 6, 8, 12):
         return 1
-    # Rows without a tap in the last shift have zero weights there.
+    # Rows without a tap in the last shift leave it out; the others are then few.
     useful = kernel / (-(-kernel // stride) * stride)
-    return stride if useful >= _LEAST_USEFUL and (rows > 2 or useful == 1) else 1
+    return stride if problem.channels_out == 1 or useful >= _LEAST_USEFUL else 1
 
 
 def fold_filter(problem: Problem, weights: Array) -> Array:
@@ -195,10 +195,10 @@ class CompiledKernel(PlannedKernel):
             fold = 1 if unfolded else choose_fold(problem)
         self.fold = fold
         kernel, strides = problem.kernel, problem.strides
-        guarded = 0
+        longer = 0
         if fold > 1:
             self._weights = weights = whole(weights)
-            guarded = kernel[-1] % fold if weights.dtype.kind not in "iu" else 0
+            longer = kernel[-1] % fold
             weights = fold_filter(problem, weights)
             kernel, strides = weights.shape[2:], (*strides[:-1], 1)
             if bias is not None:
@@ -226,7 +226,7 @@ class CompiledKernel(PlannedKernel):
             channels_in=problem.channels_in,
             channels_out=problem.channels_out * fold,
             folded=fold,
-            guarded=guarded,
+            longer=longer,
             winograd=_WINOGRAD[algorithm],
             channel_block=channel_block,
             form=interface.COMPRESSED_FORMS if codes is None else codes.form,

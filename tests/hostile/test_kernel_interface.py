@@ -31,7 +31,7 @@ class Packed:
             pytest.skip("the compiled kernel was not built here")
         self.module: Any = module
         self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "channels_in": 2}
-        self.layer |= {"channels_out": 2, "folded": 1, "guarded": 0, "winograd": winograd}
+        self.layer |= {"channels_out": 2, "folded": 1, "longer": 0, "winograd": winograd}
         self.layer |= {"channel_block": 0, "form": interface.COMPRESSED_FORMS, "halves": 0}
         self.layer["frees"] = 0
         self.machine = {

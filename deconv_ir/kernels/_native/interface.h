@@ -73,7 +73,7 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
  * freed once it is transformed for Winograd, and may have to be given again. */
 #define LAYER_FIELDS(I, D, V)                                                          \
     I(forward) I(element) I(isa) I(groups) I(channels_in) I(channels_out) I(folded)    \
-    I(guarded) I(winograd) I(channel_block) I(form) I(halves) I(frees)                 \
+    I(longer) I(winograd) I(channel_block) I(form) I(halves) I(frees)                 \
     V(kernel) V(strides) V(dilations)                                                  \
     EPILOGUE_FIELDS(I, D, V)                                                           \
     I(level2_bytes) I(sure_level2_bytes) I(level3_bytes) D(multiply_adds)

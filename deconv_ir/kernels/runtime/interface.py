@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x1473DEC
+INTERFACE = 0x52267E5
 """The hash of the header."""
 
 AXES = 3
@@ -57,7 +57,7 @@ def layer_fields(
     channels_in: int,
     channels_out: int,
     folded: int,
-    guarded: int,
+    longer: int,
     winograd: int,
     channel_block: int,
     form: int,
@@ -89,7 +89,7 @@ def layer_fields(
         channels_in,
         channels_out,
         folded,
-        guarded,
+        longer,
         winograd,
         channel_block,
         form,

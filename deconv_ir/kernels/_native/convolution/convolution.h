@@ -36,10 +36,10 @@ struct problem {
     /* With few output channels, the `folded` sub-convolutions of the last axis become channels,
      * sub-convolution*outs + out, of a problem with stride 1 there; 1: not folded. */
     int64_t folded;
-    /* The number of sub-convolutions of a folded problem that have the last tap of the last axis.
-     * For the others the packed filter has zeros, which must not be multiplied by an infinity or a
-     * NaN.  0: all have it. */
-    int64_t guarded;
+    /* The number of sub-convolutions of a folded problem that have the last tap of the last axis, if
+     * the others, for which the packed filter has zeros, do without it: see direct/longer_subs.c.
+     * 0: all have it. */
+    int64_t longer;
     int64_t winograd; /* enum winograd_use */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
     int64_t channel_block; /* see struct packing; 0: chosen by packing_make() */

@@ -22,9 +22,8 @@ static struct read_residue see(const struct direct_context *c, const struct dire
     return seen;
 }
 
-/* Copies one image of one channel of one residue; returns whether a guarded layer's data hold an
- * infinity or a NaN. */
-static int copy_volume(const struct direct_context *c, const struct direct_tile *tile,
+/* Copies one image of one channel of one residue. */
+static void copy_volume(const struct direct_context *c, const struct direct_tile *tile,
                        const char *from, const struct read_residue *seen, char *to) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *axes = c->plan->axes;
@@ -43,7 +42,6 @@ static int copy_volume(const struct direct_context *c, const struct direct_tile 
     /* Taken taps read no rows before `skipped`, and none from `end` on. */
     const int64_t skipped = least(tile->low[1] - axes[1].low, least(first, rows));
     const int64_t end = rows - (axes[1].high - tile->high[1]);
-    int not_finite = 0;
     for (int64_t i = 0; i < planes; i++) {
         char *row = to + (i * t->plane + skipped * t->pitch) * size;
         clear_row(row, x.before * size);
@@ -73,24 +71,20 @@ static int copy_volume(const struct direct_context *c, const struct direct_tile 
             c->kernels->load(element, at, x_step, x.count, row);
             clear_row(row + count, gap);
         }
-        const int64_t filled = held * pitch;
-        if (c->problem->guarded) not_finite |= !all_finite(row - filled, filled / size, (int)size);
         clear_row(row, (end - last) * pitch);
     }
     /* Vectors read past the last row.  Numbers left there could be subnormal, which are multiplied
      * many times slower. */
     clear_row(to + ((planes - 1) * t->plane + end * t->pitch + x.before) * size,
               c->kernels->lanes * size);
-    return not_finite;
 }
 
-int copy_data(const struct direct_context *c, const struct direct_tile *tile, int64_t first_channel,
-              int64_t channels) {
+void copy_data(const struct direct_context *c, const struct direct_tile *tile, int64_t first_channel,
+               int64_t channels) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size;
     const int64_t in_size = element_size((enum element)c->problem->element);
     const int64_t spread = spread_of(c->problem);
-    int not_finite = 0;
     struct read_residue seen = see(c, tile, 0);
     for (int64_t first = 0; first < channels; first += spread) {
         const int64_t index = tile->group * data_channels(c->problem) + (first_channel + first) / spread;
@@ -98,7 +92,7 @@ int copy_data(const struct direct_context *c, const struct direct_tile *tile, in
         for (int64_t i = 0; i < c->plan->residues; i++) {
             if (c->plan->residues > 1) seen = see(c, tile, i);
             for (int64_t image = 0; image < tile->images; image++)
-                not_finite |= copy_volume(
+                copy_volume(
                     c, tile,
                     c->data +
                         ((tile->first_image + image) * c->run->image_step +
@@ -112,5 +106,4 @@ int copy_data(const struct direct_context *c, const struct direct_tile *tile, in
             spread_channel(c, to, t->channel_stride, to - t->channel_stride * size, to);
         }
     }
-    return not_finite;
 }

@@ -112,14 +112,14 @@ static double near_cycles(const struct kernel *k, const struct run *run, const s
                       : (double)planes * (t->straight ? straight_cycles : row_cycles)(
                                              &k->problem, k->kernels, k->packing.rows, positions,
                                              depth / goes);
-    sums *= goes * (double)t->blocks * all_subs;
+    sums *= goes * (double)t->blocks * all_subs * needed_share(&k->problem);
     if (t->outputs) sums = all_subs * outputs_cycles(k, t, depth, goes);
     sums += (double)packed_size(k, (int64_t)(blocks * depth * all_subs)) /
             weight_bytes_per_cycle(
                 machine, machine->sure_level2,
                 (double)packed_size(k, k->problem.groups * k->packing.group_size));
     if (share < 1) sums += blocks * depth * TAKEN_WEIGHT;
-    if (k->codes) sums += blocks * depth * all_subs * TAKEN_WEIGHT;
+    if (k->codes || k->problem.longer) sums += blocks * depth * all_subs * TAKEN_WEIGHT;
     /* Rows without zeros between them are copied together. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
                         (double)plan->residues * (double)k->problem.channels_in;

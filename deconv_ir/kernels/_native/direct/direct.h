@@ -58,7 +58,6 @@ struct sub {
 struct input_block {
     int64_t first, count;
     int begins, ends; /* whether it has the first channels, and the last */
-    int guarded; /* whether zeros of the packed filter would meet data that are not finite */
 };
 
 /* Some blocks of rows of some sub-convolutions: their data, and the place of their sums. */
@@ -113,10 +112,9 @@ static inline void clear_row(char *to, int64_t bytes) {
     memset(to + bytes - COPY_STEP, 0, COPY_STEP);
 }
 
-/* Copy the data of some channels of a tile, with zeros around them; returns whether those of a
- * guarded layer hold an infinity or a NaN. */
-int copy_data(const struct direct_context *c, const struct direct_tile *tile, int64_t first_channel,
-              int64_t channels);
+/* Copy the data of some channels of a tile, with zeros around them. */
+void copy_data(const struct direct_context *c, const struct direct_tile *tile, int64_t first_channel,
+               int64_t channels);
 
 struct sub sub_of(const struct direct_context *c, const struct direct_tile *tile, int64_t qz,
                   int64_t qy, int64_t qx);
@@ -137,6 +135,26 @@ void take_taps(const struct direct_context *c, struct direct_tile *tile);
 /* Copy the weights of a block of rows that a tile uses, [channel][tap][row]. */
 void take_weights(const struct direct_context *c, const struct direct_tile *tile,
                   const struct input_block *in, const struct sub *sub, int64_t block, char *to);
+/* Sum rows at some positions, with the widest micro-kernels that fit. */
+void sum_rows(const struct microkernels *kernels, int rows, int64_t positions, int64_t depth,
+              const int32_t *offsets, const char *data, const char *weights, char *sums,
+              int64_t row_stride, int begins, const void *bias, const struct epilogue *finish);
+
+/* Folded layers some of whose sub-convolutions are longer: see direct/longer_subs.c. */
+/* The share of the multiply-adds of all rows and taps that are needed. */
+double needed_share(const struct problem *problem);
+/* Whether a tap of the last axis, of `taps`, is in the part of a list of offsets; lists have two. */
+static inline int is_in_part(const struct problem *problem, int64_t tap, int64_t taps, int part) {
+    return (problem->longer && tap == taps - 1) == part;
+}
+/* Copy the weights of a block of rows in two parts, each [channel][tap][row]: those of all rows, and those
+ * of the last tap for the rows that have it. */
+void part_weights(const struct direct_context *c, const struct input_block *in, const struct sub *sub,
+                  int64_t block, char *to);
+/* Sum one block of rows with weights in two parts. */
+void sum_parts(const struct direct_context *c, const struct sub *sub, int64_t block, int64_t channels,
+               int64_t positions, const char *data, const char *weights, char *sums, int64_t row_stride,
+               int begins, const char *bias, const struct epilogue *finish);
 /* Sum some blocks of rows of some sub-convolutions.  If the epilogue is a function,
  * activate_blocks() applies it to complete sums. */
 void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,

@@ -144,12 +144,12 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     }
     const int64_t channels = c->problem->channels_in;
     const int64_t pieces = subs_along(&a[0]) * subs_along(&a[1]) * block_groups(t, &tile);
-    struct input_block in = {0, 0, 1, 0, 0};
+    struct input_block in = {0, 0, 1, 0};
     do {
         in.count = least(t->channels, channels - in.first);
         in.ends = in.first + in.count >= channels;
         if (c->plain) copy_plain(c, &tile, &in);
-        else in.guarded = copy_data(c, &tile, in.first, in.count);
+        else copy_data(c, &tile, in.first, in.count);
         struct copied_tile copied = {c, &tile, &in};
         parallel_pieces(run_piece, &copied, pieces, scratch);
         in.first += in.count;

@@ -267,7 +267,7 @@ static void choose_tiling(const struct kernel *k, const struct run *run, struct 
 /* ------------------------------------------------------------- offsets -- */
 
 /* One list of offsets for every combination of the axes' patterns. */
-static int make_offsets(struct plan *plan) {
+static int make_offsets(const struct problem *problem, struct plan *plan) {
     const struct axis *a = plan->axes;
     const struct tiling *t = &plan->tiling;
     const int64_t count = a[0].patterns * a[1].patterns * a[2].patterns;
@@ -293,10 +293,12 @@ static int make_offsets(struct plan *plan) {
         int32_t *out = calloc((size_t)(taps * t->channels) + AHEAD, sizeof *out);
         plan->offsets[at] = out;
         if (!out) return -1;
-        for (int64_t channel = 0; channel < t->channels; channel++)
+        for (int64_t i = 0; i < 2 * t->channels; i++)
             for (const struct tap_place *z = begin[0]; z < end[0]; z++)
                 for (const struct tap_place *y = begin[1]; y < end[1]; y++)
                     for (const struct tap_place *x = begin[2]; x < end[2]; x++) {
+                        const int64_t channel = i % t->channels;
+                        if (!is_in_part(problem, x - begin[2], end[2] - begin[2], i >= t->channels)) continue;
                         const int64_t residue =
                             (z->residue * a[1].residues + y->residue) * a[2].residues +
                             x->residue;
@@ -326,7 +328,7 @@ int plan_make(const struct kernel *k, const struct run *given, struct plan *plan
     }
     plan->leaves_out = plan_leaves_out(k, plan);
     choose_tiling(k, run, plan);
-    return make_offsets(plan);
+    return make_offsets(&k->problem, plan);
 }
 
 void plan_free(struct plan *plan) {

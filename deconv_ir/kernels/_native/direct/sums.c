@@ -10,11 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sum rows at `positions` positions, with the widest micro-kernels that fit. */
-static void sum_rows(const struct microkernels *kernels, int rows, int64_t positions, int64_t depth,
-                     const int32_t *offsets, const char *data, const char *weights, char *sums,
-                     int64_t row_stride, int begins, const void *bias,
-                     const struct epilogue *finish) {
+void sum_rows(const struct microkernels *kernels, int rows, int64_t positions, int64_t depth,
+              const int32_t *offsets, const char *data, const char *weights, char *sums,
+              int64_t row_stride, int begins, const void *bias, const struct epilogue *finish) {
     if (positions == 1 && rows > 1) {
         kernels->sum_position(rows, depth, offsets, data, weights, sums, row_stride, begins, bias,
                               finish);
@@ -59,34 +57,6 @@ struct sub sub_of(const struct direct_context *c, const struct direct_tile *tile
         sub.offsets = tile->offsets;
     }
     return sub;
-}
-
-/* Sum one block of rows of a folded layer, row by row and without the zeros of the filter.  The
- * sums of finite data are bitwise equal. */
-static void sum_guarded(const struct direct_context *c, const struct sub *sub, int64_t channel,
-                        int rows, int64_t positions, int64_t depth, const char *data,
-                        const char *weights, char *sums, int64_t row_stride, int begins,
-                        const char *bias, const struct epilogue *finish) {
-    const int64_t size = c->kernels->size, outs = c->problem->channels_out / c->problem->folded;
-    const int64_t last_axis = sub->taps / sub->row_taps;
-    int32_t *offsets = malloc((size_t)(depth + AHEAD) * sizeof *offsets);
-    char *kept = malloc((size_t)(depth * size));
-    if (!offsets || !kept) atomic_store(c->failed, 1);
-    for (int row = 0; offsets && kept && row < rows; row++) {
-        const int whole = (channel + row) / outs < c->problem->guarded;
-        int64_t taps = 0;
-        for (int64_t k = 0; k < depth; k++) {
-            if (!whole && k % last_axis == last_axis - 1) continue;
-            offsets[taps] = sub->offsets[k];
-            memcpy(kept + taps++ * size, weights + (k * rows + row) * size, (size_t)size);
-        }
-        memset(offsets + taps, 0, AHEAD * sizeof *offsets);
-        sum_rows(c->kernels, 1, positions, taps, offsets, data, kept,
-                 sums + row * row_stride * size, row_stride, begins,
-                 bias ? bias + row * size : NULL, finish);
-    }
-    free(offsets);
-    free(kept);
 }
 
 #define MOST_JOINED 64 /* taps of joined groups whose zeros are left out */
@@ -152,7 +122,7 @@ static void sum_fetching(const struct microkernels *kernels, int rows, int64_t p
 }
 
 /* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` has
- * its weights if a tile skips taps or they are unpacked, or is NULL. */
+ * its weights if they are copied, or is NULL. */
 static void sum_block(const struct direct_context *c, const struct direct_tile *tile,
                       const struct input_block *in, const struct sweep *sweep, int64_t sub_index,
                       int64_t block_index, int64_t at, int64_t positions, const char *taken,
@@ -178,9 +148,9 @@ static void sum_block(const struct direct_context *c, const struct direct_tile *
         finish = finish->addend ? &c->run->addition->alone : NULL;
     if (!in->ends) finish = NULL;
     if (!in->ends) bias = NULL;
-    if (in->guarded)
-        sum_guarded(c, sub, channel, rows, positions, depth, data, weights, sums,
-                    sweep->row_stride, in->begins, bias, finish);
+    if (c->problem->longer && sub->taps)
+        sum_parts(c, sub, block, in->count, positions, data, weights, sums, sweep->row_stride, in->begins,
+                  bias, finish);
     else if (fetched.bytes)
         sum_fetching(c->kernels, rows, positions, depth, offsets, data, weights, sums, sweep->row_stride, in->begins,
                      bias, finish, fetched);
@@ -199,6 +169,13 @@ static void unpack_weights(const struct direct_context *c, const struct direct_t
     const int64_t taps = sub->packed_taps;
     unpack_codes(c->k, packed, tile->group, block, taps, in->first * taps, (in->first + in->count) * taps,
                  (float *)(void *)to);
+}
+
+static void copy_weights(const struct direct_context *c, const struct direct_tile *tile,
+                         const struct input_block *in, const struct sub *sub, int64_t block, char *to) {
+    if (c->problem->longer) part_weights(c, in, sub, block, to);
+    else if (tile->leaves_out) take_weights(c, tile, in, sub, block, to);
+    else unpack_weights(c, tile, in, sub, block, to);
 }
 
 /* The codes that are unpacked after those of a block of rows: `blocks` blocks later, or of the next `channels` input
@@ -250,7 +227,7 @@ void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,
     const int64_t near = c->k->codes && sweep->positions <= FEW_STEPS * columns * lanes;
     const int64_t weights = most((near ? FIRST_LEVEL_SHARE * 3 / 2 : SECOND_LEVEL_SHARE) /
                                      (channels * taps * p->rows * size * sweep->sub_count), 1);
-    const int copied = tile->leaves_out || c->k->codes;
+    const int copied = tile->leaves_out || c->k->codes || c->problem->longer;
     struct sweep part = *sweep;
     struct input_block in = *all;
     for (int64_t first = 0; first == 0 || first < all->count; first += channels) {
@@ -264,9 +241,8 @@ void sum_blocks(const struct direct_context *c, const struct direct_tile *tile,
             const int64_t block_bytes = p->rows * in.count * taps * size;
             for (int64_t b = from; copied && b < end; b++)
                 for (int64_t sub = 0; sub < sweep->sub_count; sub++)
-                    (tile->leaves_out ? take_weights : unpack_weights)(
-                        c, tile, &in, &sweep->subs[sub], sweep->first_block + b,
-                        tile->weights + ((b - from) * sweep->sub_count + sub) * block_bytes);
+                    copy_weights(c, tile, &in, &sweep->subs[sub], sweep->first_block + b,
+                                 tile->weights + ((b - from) * sweep->sub_count + sub) * block_bytes);
             for (int64_t at = 0, some; at < sweep->positions; at += some) {
                 some = least(step, sweep->positions - at);
                 for (int64_t sub = 0; sub < sweep->sub_count; sub++)

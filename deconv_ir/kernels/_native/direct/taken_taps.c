@@ -59,7 +59,7 @@ double taken_share(const struct plan *plan, const struct tiling *t) {
 
 void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling *t) {
     t->weights_bytes = t->offsets_bytes = 0;
-    if ((!plan->leaves_out && !k->codes) || t->vectors > 1) return;
+    if ((!plan->leaves_out && !k->codes && !k->problem.longer) || t->vectors > 1) return;
     const int64_t step = least(t->channels, k->packing.channel_block);
     const int64_t subs = k->codes ? least(plan->axes[2].out_stride, SUBS_TOGETHER) : 1;
     const int64_t block = subs * k->packing.rows * step * plan->depth * k->kernels->size;

@@ -13,6 +13,7 @@ int problem_is_sane(const struct problem *problem) {
     if (!isa_available(problem->isa)) return 0;
     if (problem->groups < 1 || problem->channels_in < 0 || problem->channels_out < 0) return 0;
     if (problem->folded < 1 || problem->channels_out % problem->folded) return 0;
+    if (problem->longer < 0 || problem->longer >= problem->folded) return 0;
     if (problem->winograd < WINOGRAD_NEVER || problem->winograd > WINOGRAD_ALWAYS) return 0;
     if (problem->channel_block < 0) return 0;
     if (problem->channel_block % spread_of(problem)) return 0;

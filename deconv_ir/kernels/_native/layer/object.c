@@ -228,7 +228,7 @@ static struct problem problem_of(const struct layer_fields *f) {
         .channels_in = f->channels_in,
         .channels_out = f->channels_out,
         .folded = f->folded,
-        .guarded = f->guarded,
+        .longer = f->longer,
         .winograd = f->winograd,
         .channel_block = f->channel_block,
         .form = f->form,
