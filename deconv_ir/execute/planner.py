@@ -260,7 +260,7 @@ class _Planner:
         """Return each step's budget, peak without weights, scratchpad, and weights to be packed."""
         held, lowest = self.prepared.weight_bytes, self.bound
         most, limit = lowest + self.prepared.constant_bytes, self.memory_limit
-        most += extra_bytes(most)
+        most += extra_bytes(most, is_compressed=self.prepared.is_compressed)
         found = find_choosers(self.prepared, self.infos)
         if limit is None and not fits(most, held=held):
             limit = available_bytes() + held

@@ -23,6 +23,8 @@ _MOST_LAZY = 8
 _SCRATCHPADS = 1 << 20
 # Bytes of filters for which a run that unpacks them needs as much scratchpad.
 _UNPACKING = 16 << 10
+# Share of the memory that unpacked filters may use; as much is left for scratchpads.
+_UNPACKED_SHARE = 0.1
 
 
 class PreparedModel(NamedTuple):
@@ -57,6 +59,8 @@ class PreparedModel(NamedTuple):
     """FakeQuantize -> its levels."""
     reasons: Mapping[int, str] = {}
     """Layer that integers or bf16 were allowed for -> why it is computed in f32."""
+    is_compressed: bool = False
+    """Whether compressed filters are most of the constants."""
     codes: Mapping[Source, "CodeLayout"] = {}
     """The tensors that are codes of 8 bits: see `execute/coded.py`."""
 
@@ -120,7 +124,9 @@ class Preparation:
         self._sizes: dict[Source, int] = {}
         self._first_only: set[int] = set()
         self._compressed = dict(self._find_compressed())
-        if self._compressed:
+        filters = {s: t for s, t in self._compressed.items() if t.stays_stored}
+        self._stored = {source: tensor.stored_bytes for source, tensor in filters.items()}
+        if filters:
             self._unpack_filters()
         self.least_bytes = self._least_bytes()
         used = {s for i in order for s in graph.topology.sources[i]} | set(wanted)
@@ -188,6 +194,7 @@ class Preparation:
             self._quantizes,
             {} if self._quantized is None else self._quantized.quantizers,
             {i: k.why_f32 for i, k in kernels.items() if k.why_f32 is not None} | self._reasons,
+            is_compressed=2 * sum(self._stored.values()) > sum(self._sizes.values()),
         )
         return prepared._replace(first_bytes=prepared.weight_bytes)
 
@@ -304,9 +311,10 @@ class Preparation:
         return self._quantized is not None and self._quantized.find(index) is not None
 
     def _unpack_filters(self) -> None:
-        """Choose the filters that are unpacked once: all, or as many as a limit has room for.
+        """Choose the filters that are unpacked once, as many as a share of the memory has room for.
 
-        Those that are used at most positions come first: Winograd saves most time there.
+        They have one tap, or are small: runs transform the others for Winograd.  Those that are used
+        at most positions come first: they would be unpacked most often.
         """
         positions: dict[Source, int] = {}
         for index in self.order:
@@ -314,17 +322,23 @@ class Preparation:
                 if source in self._compressed and self._compressed[source].stays_stored:
                     size = tensor_bytes(self.infos[index][0]) or 0
                     positions[source] = max(size, positions.get(source, 0))
-        more = {s: self._compressed[s].nbytes - self._compressed[s].stored_bytes for s in positions}
         needed = self._least_bytes() + self._tensor_bytes()
+        room = int(needed * _UNPACKED_SHARE)
         needed += min(_SCRATCHPADS, needed // 2)  # small models need less
-        room = sum(more.values())
         if not fits(needed + room, self.memory_limit):
             limit = available_bytes() if self.memory_limit is None else self.memory_limit
-            room = max(limit - needed, _UNPACKING)
+            room = limit - needed
+        small = _UNPACKING
         for source in sorted(positions, key=lambda s: -positions[s]):
-            if more[source] <= room:
-                room -= more[source]
-                del self._compressed[source]
+            tensor = self._compressed[source]
+            more = tensor.nbytes - tensor.stored_bytes
+            if all(extent == 1 for extent in tensor.shape[2:]) and more <= room:
+                room -= more
+            elif more <= small:
+                small -= more
+            else:
+                continue
+            del self._compressed[source]
 
     def _tensor_bytes(self) -> int:
         """Return the most bytes of tensors at a time, without views and fused layers."""
@@ -449,7 +463,7 @@ class Preparation:
         if isinstance(constant, LazyTensor):
             # A limit has to hold for data that need both forms of a filter.
             constant.is_reread = self.memory_limit is None
-        self._sizes[source] = constant.nbytes
+        self._sizes[source] = self._stored.get(source, constant.nbytes)
         return constant
 
     def _lazy_tensor(self, index: int, most: int = _MOST_LAZY) -> LazyTensor | None:

@@ -17,16 +17,21 @@ MIN_SCRATCHPAD = 16 << 10
 """Minimum scratchpad in bytes: smaller tiles are mostly halo."""
 
 _SHARE, _LEAST_EXTRA = 0.25, 64 << 20
+# The same for models whose constants are mostly compressed filters.
+_COMPRESSED_SHARE, _LEAST_COMPRESSED = 0.2, 2 << 20
 
 LEAST_GAIN = 0.02
 """Cycles that a run must save for each byte of weights, whose transform takes 0.6."""
 
 
-def extra_bytes(bound: int) -> int:
+def extra_bytes(bound: int, *, is_compressed: bool = False) -> int:
     """Return the bytes that may be used above the lower bound of a plan's peak.
 
-    They buy speed: packed weights, weights transformed for Winograd, larger tiles.
+    They buy speed: packed weights, weights transformed for Winograd, larger tiles.  Models of
+    compressed filters are compressed to be small, and have fewer.
     """
+    if is_compressed:
+        return max(int(bound * _COMPRESSED_SHARE), _LEAST_COMPRESSED)
     return max(int(bound * _SHARE), _LEAST_EXTRA)
 
 
@@ -67,7 +72,8 @@ def choose_winograd(
     left = budget_bytes - max(scratch, default=0)
     grants = []
     for _, grant in sorted(gains, key=lambda entry: -entry[0]):
-        if _more(grant.candidate) <= left:
+        # Weights that runs transform need no memory of their own.
+        if _more(grant.candidate) <= max(left, 0):
             left -= _more(grant.candidate)
             grants.append(grant)
     return grants
@@ -100,7 +106,8 @@ def grant_winograd(prepared: PreparedModel, infos: Sequence[Infos]) -> list[Gran
         layer: kernel.plan(inputs, UNLIMITED._replace(fixed_batch=fixed))
         for layer, (kernel, inputs) in find_choosers(prepared, infos).items()
     }
-    budget = prepared.constant_bytes + extra_bytes(prepared.constant_bytes) - prepared.first_bytes
+    budget = prepared.constant_bytes - prepared.first_bytes
+    budget += extra_bytes(prepared.constant_bytes, is_compressed=prepared.is_compressed)
     candidates = {layer: plan.choice.candidates for layer, plan in plans.items() if plan.choice}
     found = []
     for grant in choose_winograd(candidates, budget):

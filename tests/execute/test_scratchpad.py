@@ -302,7 +302,7 @@ def test_equal_layers_share_a_packed_filter(tmp_path: Path) -> None:
     plan = model.bind(data).plan
     # Without and with bias and ReLU, twice from f16 (equal constants in the file are not merged),
     # with an addition, and with another stride.
-    assert plan.constant_bytes == 3 * w.nbytes + b.nbytes
+    assert plan.constant_bytes == w.nbytes + 2 * w.nbytes // 2 + b.nbytes
     if COMPILED:
         assert plan.weight_bytes == 6 * w.nbytes + b.nbytes
     y = windows(windows(data, w), w)
@@ -370,7 +370,7 @@ def test_a_filter_is_not_there_twice_while_it_is_packed(
     assert deconv_ir.load(path).bind().plan.known
     plan = deconv_ir.load(path).bind().plan
     peak = traced_peak(lambda: deconv_ir.load(path).bind().plan)
-    assert plan.constant_bytes == filter_.nbytes
+    assert plan.constant_bytes == filter_.nbytes // (2 if compressed else 1)
     assert peak < 3 << 20 < filter_.nbytes / 2
     with (tmp_path / "model.bin").open("r+b") as file:
         file.truncate(filter_.nbytes // 4)

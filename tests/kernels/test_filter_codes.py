@@ -167,34 +167,42 @@ def test_other_filters_are_unpacked(why: str) -> None:
         np.testing.assert_array_equal(stored.run(x, (0, 0), (3, 3)), expected)
 
 
+TYPES = [
+    "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData",
+]  # fmt: skip
+
+
+def compressed_layer(kind: str, type_: str, channels: int, extent: int) -> tuple[IR, int, Any]:
+    """Return a model of one layer with a filter of random numbers, its bytes, and data."""
+    rng, ir = np.random.default_rng(48), IR()
+    groups = 2 if type_.startswith("Group") else 1
+    shape = (*([groups] if groups > 1 else []), channels // groups, channels // groups, 3, 3)
+    x = ir.parameter("x", f"1,{channels},{extent},{extent}")
+    element = parse_element_type(kind)
+    if kind == "f16":
+        raw = (rng.standard_normal(shape, dtype=np.float32) / 48).astype(np.float16).tobytes()
+    else:
+        raw = rng.bytes(int(np.prod(shape)) * element.bits // 8)
+    filter_ = ir.raw_const(raw, kind, shape)
+    filter_ = ir.layer("Convert", [filter_], {"destination_type": "f32"})
+    if kind != "f16":
+        scale = rng.uniform(1e-4, 1e-3, (*shape[:-4], *(1,) * 4)).astype(np.float32)
+        filter_ = ir.layer("Multiply", [filter_, ir.const(scale)])
+    attributes = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    ir.result(ir.layer(type_, [x, filter_], attributes))
+    return ir, len(raw), rng.standard_normal((1, channels, extent, extent)).astype(np.float32)
+
+
 @pytest.mark.parametrize("extent", [6, 20])
 @pytest.mark.parametrize("kind", ["f16", "i8"])
-@pytest.mark.parametrize(
-    "type_", ["Convolution", "GroupConvolution", "ConvolutionBackpropData",
-              "GroupConvolutionBackpropData"],
-)  # fmt: skip
+@pytest.mark.parametrize("type_", TYPES)
 def test_a_memory_limit_keeps_filters_as_they_are_stored(
     tmp_path: Any, type_: str, kind: str, extent: int
 ) -> None:
     """1.2 of the stored bytes, tensors and 64 KiB suffice, whether runs use Winograd or not."""
-    rng, ir = np.random.default_rng(48), IR()
-    groups = 2 if type_.startswith("Group") else 1
-    shape = (*([groups] if groups > 1 else []), 256 // groups, 256 // groups, 3, 3)
-    x = ir.parameter("x", f"1,256,{extent},{extent}")
-    if kind == "f16":
-        stored = (rng.standard_normal(shape) / 48).astype(np.float16)
-        filter_ = ir.layer("Convert", [ir.const(stored)], {"destination_type": "f32"})
-    else:
-        stored = rng.integers(-128, 128, shape).astype(np.int8)
-        scale = rng.uniform(1e-4, 1e-3, (*shape[:-4], *(1,) * 4)).astype(np.float32)
-        wide = ir.layer("Convert", [ir.const(stored)], {"destination_type": "f32"})
-        filter_ = ir.layer("Multiply", [wide, ir.const(scale)])
-    attributes = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
-    ir.result(ir.layer(type_, [x, filter_], attributes))
+    ir, stored, data = compressed_layer(kind, type_, 256, extent)
     path = ir.save(tmp_path)
-    data = rng.standard_normal((1, 256, extent, extent)).astype(np.float32)
-    least = int(1.2 * stored.nbytes) + 2 * data.nbytes + (64 << 10)
-    assert least < 4 * stored.size + 2 * data.nbytes
+    least = int(1.2 * stored) + 2 * data.nbytes + (64 << 10)
     (expected,) = deconv_ir.load(path, accuracy="direct").bind([data]).run().values()
     for limit in (least, least + (512 << 10), least + (1 << 20)):
         limited = deconv_ir.load(path, memory_limit=limit).bind([data])
@@ -203,3 +211,19 @@ def test_a_memory_limit_keeps_filters_as_they_are_stored(
             assert set(limited.plan.precisions.values()) == {f"f32 ({kind} weights)"}
         (found,) = limited.run().values()
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kind", ["f16", "i8", "u4", "nf4"])
+@pytest.mark.parametrize("type_", TYPES)
+def test_filters_stay_as_they_are_stored(tmp_path: Any, type_: str, kind: str) -> None:
+    """A plan needs 1.2 of the stored bytes and tensors, or 2 MiB more than these, without a limit."""
+    ir, stored, data = compressed_layer(kind, type_, 1088, 5)
+    model = deconv_ir.load(ir.save(tmp_path)).bind([data])
+    small, least = 64 << 10, stored + data.nbytes  # the result; the data are the caller's
+    assert least <= model.plan.bound_bytes <= least + small
+    assert model.plan.peak_bytes <= max(1.2 * least, least + (2 << 20)) + small
+    assert set(model.plan.precisions.values()) == {f"f32 ({kind} weights)"}
+    (found,) = model.run().values()
+    exact = deconv_ir.load(tmp_path / "model.xml", accuracy="direct", memory_limit=1 << 40)
+    (expected,) = exact.run([data]).values()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())

@@ -173,7 +173,7 @@ def test_traces_that_cannot_be_written(trace: str, words: str) -> None:
 def test_memory_is_told_and_limited() -> None:
     done = invoke(BLOCK, "--random-inputs", "0")
     assert re.search(
-        r"memory peak \S+ .iB \(lower bound 18\.02 KiB, scratch \S+ .iB\), process ", done.stderr
+        r"memory peak \S+ .iB \(lower bound 17\.02 KiB, scratch \S+ .iB\), process ", done.stderr
     )
     report = json.loads(invoke(BLOCK, "--random-inputs", "0", "--json", "--force").stdout)
     memory = report["memory"]
