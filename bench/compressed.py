@@ -10,8 +10,7 @@ of N tokens, on one thread, the lowest of interleaved rounds; `ms f32` that of t
 f32, whose numbers are those of its codes.  OpenVINO quantises the tokens of some formats.  Linux
 only.
 
-With `--decoder`, the network has 89 MB of filters in f32, of convolutions and transposed ones, and
-is run with a memory limit of 1.1 times the file's weights, and 4 MiB for tensors.
+With `--decoder`, the network has 89 MB of filters in f32, of convolutions and transposed ones.
 """
 
 from __future__ import annotations
@@ -45,18 +44,18 @@ def read(field):
     status = pathlib.Path("/proc/self/status").read_text()
     return int(status.partition(field + ":")[2].split()[0]) * 1024
 
-def ours(path, file, limit):
+def ours(path, file):
     import numpy as np
     import deconv_ir
     from deconv_cli.run.resources import hand_back
     hand_back()
-    model = deconv_ir.load(path, warn=False, memory_limit=int(limit) or None)
+    model = deconv_ir.load(path, warn=False)
     bound = model.bind([np.load(file)])
     hand_back(bound.plan)
     bound.run()
     return bound.plan.tensor_bytes
 
-def theirs(path, file, limit):
+def theirs(path, file):
     import numpy as np
     import openvino as ov
     settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
@@ -65,10 +64,10 @@ def theirs(path, file, limit):
     return 0
 
 run = {"ours": ours, "openvino": theirs}[sys.argv[1]]
-run(*sys.argv[2:4], 0)  # modules and threads
+run(*sys.argv[2:4])  # modules and threads
 pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
 before, files = read("VmHWM"), read("RssFile")
-tensors = run(*sys.argv[4:7])
+tensors = run(*sys.argv[4:6])
 code = read("RssFile") - files
 print(json.dumps({"used": read("VmHWM") - before - max(0, code), "tensors": tensors}))
 """
@@ -215,21 +214,19 @@ def save_decoder(
     return path, file
 
 
-def memory(
-    side: str, small: tuple[Path, Path], full: tuple[Path, Path], limit: int = 0
-) -> dict[str, float]:
+def memory(side: str, small: tuple[Path, Path], full: tuple[Path, Path]) -> dict[str, float]:
     """Return the medians of bytes of several processes."""
-    command = [sys.executable, "-c", CHILD, side, *map(str, (*small, *full)), str(limit)]
+    command = [sys.executable, "-c", CHILD, side, *map(str, (*small, *full))]
     runs = [json.loads(subprocess.check_output(command)) for _ in range(RUNS)]
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def times(full: tuple[Path, Path], plain: tuple[Path, Path], limit: int) -> dict[str, float]:
+def times(full: tuple[Path, Path], plain: tuple[Path, Path]) -> dict[str, float]:
     """Return the lowest times of interleaved runs, in ms."""
     settings = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
     tokens = np.load(full[1])
     f32 = deconv_ir.load(plain[0])
-    ours = deconv_ir.load(full[0], warn=False, memory_limit=limit or None)
+    ours = deconv_ir.load(full[0], warn=False)
     direct = deconv_ir.load(full[0], warn=False, accuracy="direct")
     compiled = ov.Core().compile_model(full[0], "CPU", settings)
     runs: dict[str, Callable[[], Any]] = {
@@ -270,10 +267,9 @@ def main() -> None:
                 full = save(form, folder / form / str(rows), rows, width=512, layers=6)
             row: dict[str, Any] = {"format": form, "rows": rows}
             stored = full[0].with_suffix(".bin").stat().st_size
-            limit = int(1.1 * stored) + (4 << 20) if options.decoder else 0
             row["file"] = stored / 2**20
             if not options.no_memory:
-                found = memory("ours", small, full, limit)
+                found = memory("ours", small, full)
                 row["used"] = found["used"] / 2**20
                 row["ratio"] = found["used"] / (stored + found["tensors"])
                 row["openvino used"] = memory("openvino", small, full)["used"] / 2**20
@@ -283,7 +279,7 @@ def main() -> None:
                     plain = save_decoder(form, to, width=1024, decoded=True)
                 else:
                     plain = save(form, to, rows, width=512, layers=6, decoded=True)
-                row |= times(full, plain, limit)
+                row |= times(full, plain)
             table.append(row)
             cells = (f"{k} {v:7.2f}" for k, v in row.items() if isinstance(v, float))
             print(f"{form:7s} {rows:4d}  {'  '.join(cells)}", flush=True)

@@ -24,7 +24,7 @@ _SCRATCHPADS = 1 << 20
 # Bytes of filters for which a run that unpacks them needs as much scratchpad.
 _UNPACKING = 16 << 10
 # Share of the memory that unpacked filters may use; as much is left for scratchpads.
-_UNPACKED_SHARE = 0.1
+_UNPACKED_SHARE = 0.06
 
 
 class PreparedModel(NamedTuple):
@@ -313,7 +313,7 @@ class Preparation:
     def _unpack_filters(self) -> None:
         """Choose the filters that are unpacked once, as many as a share of the memory has room for.
 
-        They have one tap, or are small: runs transform the others for Winograd.  Those that are used
+        They have one tap, or are small: runs transform others for Winograd.  Those that are used
         at most positions come first: they would be unpacked most often.
         """
         positions: dict[Source, int] = {}

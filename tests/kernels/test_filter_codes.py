@@ -216,7 +216,7 @@ def test_a_memory_limit_keeps_filters_as_they_are_stored(
 @pytest.mark.parametrize("kind", ["f16", "i8", "u4", "nf4"])
 @pytest.mark.parametrize("type_", TYPES)
 def test_filters_stay_as_they_are_stored(tmp_path: Any, type_: str, kind: str) -> None:
-    """A plan needs 1.2 of the stored bytes and tensors, or 2 MiB more than these, without a limit."""
+    """Without a limit, plans need 1.2 of the stored bytes and tensors, or 2 MiB more."""
     ir, stored, data = compressed_layer(kind, type_, 1088, 5)
     model = deconv_ir.load(ir.save(tmp_path)).bind([data])
     small, least = 64 << 10, stored + data.nbytes  # the result; the data are the caller's

@@ -26,14 +26,12 @@ def test_folded_filter():
     assert folded.tolist() == [[[1, 3, 5], [6, 8, 10], [2, 4, 0], [7, 9, 0]]]
 
 
-GEOMETRIES = list(
-    itertools.product(
-        [(4, 2, 1), (4, 2, 2), (9, 4, 1), (8, 4, 2), (16, 8, 1), (7, 3, 1), (3, 3, 2), (3, 4, 1)]
-        + [(5, 2, 1), (6, 4, 2), (11, 6, 2)],
-        [-3, 0, 1, 2, 5, 11],
-        [1, 2, 3],
-    )
-)
+# Kernel, stride and output channels.
+FOLDED = [
+    *[(4, 2, 1), (4, 2, 2), (9, 4, 1), (8, 4, 2), (16, 8, 1), (7, 3, 1), (3, 3, 2)],
+    *[(3, 4, 1), (5, 2, 1), (6, 4, 2), (11, 6, 2)],
+]
+GEOMETRIES = list(itertools.product(FOLDED, [-3, 0, 1, 2, 5, 11], [1, 2, 3]))
 
 
 COMPUTERS = list(itertools.product(ISAS, ["float32", "float64", "float16", "int16"]))

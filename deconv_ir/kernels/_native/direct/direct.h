@@ -136,9 +136,28 @@ void take_taps(const struct direct_context *c, struct direct_tile *tile);
 void take_weights(const struct direct_context *c, const struct direct_tile *tile,
                   const struct input_block *in, const struct sub *sub, int64_t block, char *to);
 /* Sum rows at some positions, with the widest micro-kernels that fit. */
-void sum_rows(const struct microkernels *kernels, int rows, int64_t positions, int64_t depth,
-              const int32_t *offsets, const char *data, const char *weights, char *sums,
-              int64_t row_stride, int begins, const void *bias, const struct epilogue *finish);
+static inline void sum_rows(const struct microkernels *kernels, int rows, int64_t positions,
+                            int64_t depth, const int32_t *offsets, const char *data,
+                            const char *weights, char *sums, int64_t row_stride, int begins,
+                            const void *bias, const struct epilogue *finish) {
+    if (positions == 1 && rows > 1) {
+        kernels->sum_position(rows, depth, offsets, data, weights, sums, row_stride, begins, bias,
+                              finish);
+        return;
+    }
+    int64_t vectors = divide_up(positions, kernels->lanes);
+    int columns = kernels->columns[rows];
+    while (vectors > 0) {
+        int64_t blocks;
+        columns = next_blocks(kernels, rows, columns, vectors, &blocks);
+        kernels->table[rows][columns](depth, offsets, data, weights, sums, row_stride, blocks,
+                                      begins, bias, finish);
+        const int64_t done = blocks * columns;
+        data += done * kernels->lanes * kernels->size;
+        sums += done * kernels->lanes * kernels->size;
+        vectors -= done;
+    }
+}
 
 /* Folded layers some of whose sub-convolutions are longer: see direct/longer_subs.c. */
 /* The share of the multiply-adds of all rows and taps that are needed. */

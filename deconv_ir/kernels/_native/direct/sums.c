@@ -10,28 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sum_rows(const struct microkernels *kernels, int rows, int64_t positions, int64_t depth,
-              const int32_t *offsets, const char *data, const char *weights, char *sums,
-              int64_t row_stride, int begins, const void *bias, const struct epilogue *finish) {
-    if (positions == 1 && rows > 1) {
-        kernels->sum_position(rows, depth, offsets, data, weights, sums, row_stride, begins, bias,
-                              finish);
-        return;
-    }
-    int64_t vectors = divide_up(positions, kernels->lanes);
-    int columns = kernels->columns[rows];
-    while (vectors > 0) {
-        int64_t blocks;
-        columns = next_blocks(kernels, rows, columns, vectors, &blocks);
-        kernels->table[rows][columns](depth, offsets, data, weights, sums, row_stride, blocks,
-                                      begins, bias, finish);
-        const int64_t done = blocks * columns;
-        data += done * kernels->lanes * kernels->size;
-        sums += done * kernels->lanes * kernels->size;
-        vectors -= done;
-    }
-}
-
 struct sub sub_of(const struct direct_context *c, const struct direct_tile *tile, int64_t qz,
                   int64_t qy, int64_t qx) {
     const struct axis *a = c->plan->axes;
