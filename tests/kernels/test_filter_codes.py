@@ -44,6 +44,8 @@ PROBLEMS = [
     (False, 1, 130, 9, (5,), (3,), (20,)),
     (False, 1, 2, 7, (2, 3, 2), (1, 2, 1), (3, 4, 5)),
     (False, 1, 8, 16, (4, 4), (2, 2), (1, 1)),
+    (False, 1, 90, 9, (4, 4), (1, 1), (1, 1)),
+    (False, 1, 230, 21, (5, 3), (2, 2), (1, 1)),
 ]
 
 
@@ -138,6 +140,14 @@ def test_results_have_the_bits_of_unpacked_weights(
         np.testing.assert_array_equal(stored.run(x, pads, output), expected)
         stored.release()
     np.testing.assert_array_equal(stored.unpacked(), weights)
+
+
+def test_one_position_unpacks_some_channels_at_a_time() -> None:
+    """The weights of all channels of a block of rows would exceed the first-level cache."""
+    problem = (False, 1, 512, 16, (4, 4), (1, 1), (1, 1))
+    lazy, _ = stored_filter("f16", problem, np.random.default_rng(48))
+    stored = pack_filter(lazy, forward=False, strides=(1, 1), dilations=(1, 1))
+    assert stored.plan((1, 512, 1, 1), (0, 0), (4, 4)).details["bytes"] < 64 << 10
 
 
 @pytest.mark.parametrize("why", ["a scale for each input channel", "infinite", "overflow"])

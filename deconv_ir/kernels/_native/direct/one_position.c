@@ -135,6 +135,33 @@ static void write_taps(const struct direct_context *c, const struct direct_tile 
     }
 }
 
+/* Input channels whose weights of a block, of all taps, are unpacked at once: they stay in the first-level cache.  An
+ * even number: terms of four bits begin with whole bytes. */
+static int64_t unpacked_channels(const struct kernel *k, int64_t taps) {
+    const int64_t fit = FIRST_LEVEL_SHARE / (taps * k->packing.rows * k->kernels->size);
+    return least(k->problem.channels_in, most(fit / 2 * 2, 2));
+}
+
+/* Sum `taps` taps, from `first` on, of a block of rows. */
+static void sum_taps(const struct direct_context *c, const struct direct_tile *tile, const struct sub *sub,
+                     int64_t block, int64_t packed, int64_t first, int64_t taps, const void *bias) {
+    const int64_t size = c->kernels->size, ins = c->problem->channels_in;
+    const int rows = packing_rows(c->packing, block);
+    const int64_t some = c->k->codes ? unpacked_channels(c->k, c->plan->depth) : ins;
+    for (int64_t from = 0; from < ins; from += some) {
+        const int64_t count = least(some, ins - from), ends = from + count == ins;
+        const char *weights = (const char *)c->k->packed + packed * size;
+        if (c->k->codes) {
+            unpack_codes(c->k, packed, tile->group, block, sub->taps, from * sub->taps, (from + count) * sub->taps,
+                         (float *)(void *)tile->weights);
+            weights = tile->weights;
+        }
+        c->kernels->sum_taps(rows, taps, count, tile->data + from * size, weights + first * rows * size,
+                             sub->taps * rows, from == 0, ends ? bias : NULL, ends ? &c->k->epilogue : NULL,
+                             tile->sums);
+    }
+}
+
 /* Sum the taps from the first to the last that reach a result. */
 static void sum_sub(const struct direct_context *c, const struct direct_tile *tile,
                     const struct sub *sub, const int64_t *places) {
@@ -150,20 +177,19 @@ static void sum_sub(const struct direct_context *c, const struct direct_tile *ti
         const int rows = packing_rows(p, b);
         const int64_t channel = packing_channel(p, b);
         const int64_t ins = c->problem->channels_in, packed = sub->packed + sub->taps * ins * channel;
-        const char *weights = (const char *)c->k->packed + (packed + first * rows) * size;
-        if (c->k->codes) weights = tile->weights + first * rows * size;
-        for (int64_t i = 0; c->k->codes && i < count; i++)
-            unpack_codes(c->k, packed + i * sub->taps * ins * rows, tile->group, b + i, sub->taps, 0, ins * sub->taps,
-                         (float *)(void *)tile->weights + i * sub->taps * ins * rows);
+        const char *weights = (const char *)c->k->packed + packed * size;
         const char *bias = c->k->bias;
         if (bias) bias += (tile->group * c->problem->channels_out + channel) * size;
-        if (sub->taps > 1)
-            c->kernels->sum_taps(rows, last - first, c->problem->channels_in, tile->data, weights,
-                                 sub->taps * rows, bias, &c->k->epilogue, tile->sums);
-        else
-            c->kernels->sum_row_blocks(rows, count, c->problem->channels_in, tile->data, weights,
-                                   c->problem->channels_in * rows, bias, &c->k->epilogue,
-                                   tile->sums);
+        if (sub->taps > 1) {
+            sum_taps(c, tile, sub, b, packed, first, last - first, bias);
+        } else {
+            if (c->k->codes) weights = tile->weights;
+            for (int64_t i = 0; c->k->codes && i < count; i++)
+                unpack_codes(c->k, packed + i * ins * rows, tile->group, b + i, 1, 0, ins,
+                             (float *)(void *)tile->weights + i * ins * rows);
+            c->kernels->sum_row_blocks(rows, count, ins, tile->data, weights, ins * rows, bias, &c->k->epilogue,
+                                       tile->sums);
+        }
         write_taps(c, tile, channel, (int)count * rows, places + first, last - first);
     }
 }
@@ -225,7 +251,8 @@ int plan_one_position(const struct kernel *k, const struct run *run, struct plan
     t.sums_bytes = t.row_bytes = round_up((sums + most(lanes, MAX_ROWS)) * size, CACHE_LINE);
     t.panel_bytes = round_up(depth * (int64_t)sizeof(int64_t), CACHE_LINE);
     if (k->codes)
-        t.weights_bytes = round_up((sums * problem->channels_in + most(lanes, MAX_ROWS)) * size, CACHE_LINE);
+        t.weights_bytes = round_up((sums * (depth == 1 ? problem->channels_in : unpacked_channels(k, depth)) +
+                                    most(lanes, MAX_ROWS)) * size, CACHE_LINE);
     t.bytes = t.data_bytes + t.sums_bytes + t.row_bytes + t.panel_bytes + t.weights_bytes;
     if (t.bytes > least(run->scratch_bytes, run->thread_bytes)) return 0;
     t.row_groups = divide_up(blocks, t.blocks);

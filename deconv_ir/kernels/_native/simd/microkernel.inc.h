@@ -281,11 +281,11 @@ static void NAME(sum_position)(int rows, int64_t depth, const int32_t *offsets, 
 
 /* Sums `vectors` contiguous vectors of weights over all channels. */
 INLINE void NAME(taps_block)(const int vectors, int64_t depth, const ELEMENT *restrict data,
-                             const ELEMENT *restrict weights, int64_t step,
+                             const ELEMENT *restrict weights, int64_t step, int begins,
                              ELEMENT *restrict sums) {
     VEC sum[MAX_ROWS];
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) sum[v] = (VEC){0};
+    for (int v = 0; v < vectors; v++) sum[v] = begins ? (VEC){0} : LOAD(sums + v * LANES);
     for (int64_t k = 0; k < depth; k++, weights += step) {
         const VEC one = data[k] - (VEC){0};
 #pragma GCC unroll 8
@@ -299,7 +299,7 @@ INLINE void NAME(taps_block)(const int vectors, int64_t depth, const ELEMENT *re
 }
 
 static void NAME(sum_taps)(int rows, int64_t taps, int64_t depth, const void *data,
-                           const void *weights_, int64_t step, const void *bias_,
+                           const void *weights_, int64_t step, int begins, const void *bias_,
                            const struct epilogue *finish, void *sums_) {
     const ELEMENT *weights = weights_, *bias = bias_;
     ELEMENT *sums = sums_;
@@ -307,15 +307,15 @@ static void NAME(sum_taps)(int rows, int64_t taps, int64_t depth, const void *da
     for (int64_t i = 0; i < count;) {
         const int64_t left = (count - i + LANES - 1) / LANES;
         const int vectors = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-        if (vectors == 8) NAME(taps_block)(8, depth, data, weights + i, step, sums + i);
-        else if (vectors == 4) NAME(taps_block)(4, depth, data, weights + i, step, sums + i);
-        else if (vectors == 2) NAME(taps_block)(2, depth, data, weights + i, step, sums + i);
-        else NAME(taps_block)(1, depth, data, weights + i, step, sums + i);
+        if (vectors == 8) NAME(taps_block)(8, depth, data, weights + i, step, begins, sums + i);
+        else if (vectors == 4) NAME(taps_block)(4, depth, data, weights + i, step, begins, sums + i);
+        else if (vectors == 2) NAME(taps_block)(2, depth, data, weights + i, step, begins, sums + i);
+        else NAME(taps_block)(1, depth, data, weights + i, step, begins, sums + i);
         i += vectors * LANES;
     }
     for (int64_t tap = 0; tap < taps; tap++)
-        for (int r = 0; r < rows; r++) sums[tap * rows + r] += bias ? bias[r] : 0;
-    NAME(activate)(finish, sums, count);
+        for (int r = 0; bias && r < rows; r++) sums[tap * rows + r] += bias[r];
+    if (finish) NAME(activate)(finish, sums, count);
 }
 
 /* Sums rows of `blocks` blocks at the same time: a single block would wait for its sums. */

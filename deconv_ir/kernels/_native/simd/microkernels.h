@@ -118,9 +118,10 @@ struct microkernels {
                          const void *weights, void *sums, int64_t row_stride, int begins,
                          const void *bias, const struct epilogue *finish);
     /* Sum `depth` channels of one position, whose weights are `step` elements apart, into the
-     * results of some taps, [tap][row].  Up to a vector beyond the end may be accessed. */
+     * results of some taps, [tap][row].  Up to a vector beyond the end may be accessed.  Unless it `begins`,
+     * terms are added to these; `finish` is NULL if more follow. */
     void (*sum_taps)(int rows, int64_t taps, int64_t depth, const void *data, const void *weights,
-                     int64_t step, const void *bias, const struct epilogue *finish, void *sums);
+                     int64_t step, int begins, const void *bias, const struct epilogue *finish, void *sums);
     /* The same for one tap and several blocks of equal rows, whose weights are `step` elements
      * apart; the sums of the blocks are contiguous. */
     void (*sum_row_blocks)(int rows, int64_t blocks, int64_t depth, const void *data,
