@@ -209,6 +209,11 @@ static inline void copy_elements(const struct weights *w, int64_t size, char *fi
         }
 }
 
+/* Copy a code of each row; calls of memcpy() would take longer. */
+static inline void copy_code(const uint8_t *from, int64_t step, int64_t rows, int64_t size, uint8_t *to) {
+    for (int64_t r = 0; r < rows; r++) memcpy(to + r * size, from + r * step * size, (size_t)size);
+}
+
 /* Copy codes of a block of `rows` rows to their packed places, which begin at row `row` of input channel
  * `first`; `packed` is that of a group. */
 static void copy_codes(const struct kernel *k, const struct weights *w, int64_t rows, int64_t row,
@@ -221,8 +226,8 @@ static void copy_codes(const struct kernel *k, const struct weights *w, int64_t 
             const int64_t term = (first + i) * p->taps + p->tap;
             if (k->problem.form != COMPRESSED_4) {
                 uint8_t *to = packed + (p->block + term * rows + row) * size;
-                for (int64_t r = 0; r < w->rows; r++, to += size, from += w->row_step * size)
-                    memcpy(to, from, (size_t)size);
+                if (size == 2) copy_code(from, w->row_step, w->rows, 2, to);
+                else copy_code(from, w->row_step, w->rows, 1, to);
                 continue;
             }
             uint8_t *to = packed + p->block / 2 + term / 2 * rows + row;
