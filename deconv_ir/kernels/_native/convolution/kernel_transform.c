@@ -289,6 +289,10 @@ void unpack_codes(const struct kernel *k, int64_t packed, int64_t group, int64_t
         functions->unpack(&m, 0, 1, 0, m.k, out, lanes);
         return;
     }
+    if (m.form == COMPRESSED_4 && rows == MAX_ROWS && functions->unpack_pairs) {
+        functions->unpack_pairs(&m, begin, end, out);
+        return;
+    }
     for (int64_t row = 0; row < rows; row += lanes) {
         /* The last vector overlaps the one before. */
         const int64_t at = most(least(row, rows - lanes), 0);

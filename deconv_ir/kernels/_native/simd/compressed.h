@@ -30,6 +30,9 @@ struct compressed_functions {
      * is read, and written, beyond the end of a strip that is narrower than a vector. */
     void (*unpack)(const struct compressed_matrix *m, int64_t column, int64_t vectors, int64_t begin,
                    int64_t end, float *out, int64_t step);
+    /* The same for four bits and all columns of a matrix of half a vector, with scales and zeros of f32 for all
+     * terms, to contiguous terms: an odd last one is written with the next.  NULL if vectors have no such half. */
+    void (*unpack_pairs)(const struct compressed_matrix *m, int64_t begin, int64_t end, float *out);
 };
 
 extern const struct compressed_functions functions_compressed_baseline;

@@ -166,4 +166,37 @@ static void NAME(unpack)(const struct compressed_matrix *m, int64_t column, int6
     }
 }
 
-const struct compressed_functions JOIN(functions, compressed, SUFFIX) = {NAME(unpack)};
+#if defined(__AVX512F__) && LANES == 2 * MAX_ROWS
+/* Two terms of MAX_ROWS columns are a vector. */
+INLINE VI NAME(pair_at)(const uint8_t *from) {
+    int64_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    return (VI)_mm512_cvtepu8_epi32(_mm_set_epi64x(bytes >> 4, bytes)); /* look_up() ignores upper bits */
+}
+
+INLINE void NAME(unpack_pairs_as)(const int halves, const struct compressed_matrix *m, int64_t pairs,
+                                  const uint8_t *from, VF zero, VF scale, float *out) {
+    const NAME(sixteen) table = NAME(sixteen_at)(m->table);
+    for (int64_t i = 0; i < pairs; i++, from += MAX_ROWS, out += LANES)
+        STORE(out, NAME(scaled)(halves, NAME(look_up)(table, NAME(pair_at)(from)), zero, scale));
+}
+
+static void NAME(unpack_pairs)(const struct compressed_matrix *m, int64_t begin, int64_t end, float *out) {
+    const float *scales = m->scales, *zeros = m->zeros;
+    const uint8_t *from = m->codes + begin / 2 * MAX_ROWS;
+    const int64_t pairs = divide_up(end - begin, 2);
+    float scale[LANES], zero[LANES];
+    for (int i = 0; i < LANES; i++) {
+        scale[i] = scales ? scales[i % MAX_ROWS] : 1;
+        zero[i] = zeros ? zeros[i % MAX_ROWS] : 0;
+    }
+    if (m->halves) NAME(unpack_pairs_as)(1, m, pairs, from, LOAD(zero), LOAD(scale), out);
+    else NAME(unpack_pairs_as)(0, m, pairs, from, LOAD(zero), LOAD(scale), out);
+}
+#define UNPACK_PAIRS NAME(unpack_pairs)
+#else
+#define UNPACK_PAIRS NULL
+#endif
+
+const struct compressed_functions JOIN(functions, compressed, SUFFIX) = {NAME(unpack), UNPACK_PAIRS};
+#undef UNPACK_PAIRS
