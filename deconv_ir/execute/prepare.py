@@ -323,7 +323,8 @@ class Preparation:
                     size = tensor_bytes(self.infos[index][0]) or 0
                     positions[source] = max(size, positions.get(source, 0))
         needed = self._least_bytes() + self._tensor_bytes()
-        room = int(needed * _UNPACKED_SHARE)
+        # Not a share of the tensors, whose bytes depend on the batch: the bits of results must not.
+        room = int(sum(self._stored.values()) * _UNPACKED_SHARE)
         needed += min(_SCRATCHPADS, needed // 2)  # small models need less
         if not fits(needed + room, self.memory_limit):
             limit = available_bytes() if self.memory_limit is None else self.memory_limit

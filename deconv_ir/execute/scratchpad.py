@@ -109,9 +109,12 @@ def grant_winograd(prepared: PreparedModel, infos: Sequence[Infos]) -> list[Gran
     budget = prepared.constant_bytes - prepared.first_bytes
     budget += extra_bytes(prepared.constant_bytes, is_compressed=prepared.is_compressed)
     candidates = {layer: plan.choice.candidates for layer, plan in plans.items() if plan.choice}
-    found = []
-    for grant in choose_winograd(candidates, budget):
+    chosen, found = choose_winograd(candidates, budget), []
+    left = budget - sum(_more(grant.candidate) for grant in chosen)
+    for grant in chosen:
         plan = plans[grant.layer]
+        if not grant.candidate.weight_bytes and grant.candidate.scratch_bytes > left:
+            continue
         whole = plan.choice.whole if plan.choice else None
         found.append(grant._replace(whole=whole, spatial=plan.spatial))
     return found
@@ -181,7 +184,7 @@ def _fit(
 
 
 def choose_within(
-    choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int
+    choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int, *, is_limited: bool
 ) -> ChosenPlans:
     """Plan the steps that choose their algorithm, with at most `left` bytes of scratchpad.
 
@@ -194,6 +197,8 @@ def choose_within(
         Steps, their kernels and inputs, and whether they may use Winograd.
     left : int
         Exceeded if `MIN_SCRATCHPAD` does not fit.
+    is_limited : bool
+        Whether direct sums may replace granted Winograd, with other bits, where they are faster.
     """
     plans, budgets = {}, {}
     kept = missing = 0
@@ -204,7 +209,7 @@ def choose_within(
         if grant is not None:
             budget = budget._replace(winograd=True, whole=grant.whole)
         budget, plan = _fit(kernel, inputs, budget, left)
-        if grant is not None and not grant.candidate.weight_bytes:
+        if is_limited and grant is not None and not grant.candidate.weight_bytes:
             # With small tiles, weights that runs transform take longer than direct sums.
             direct_budget, direct_plan = _fit(kernel, inputs, DIRECT, left)
             slow = algorithm_of(direct_plan).cycles < algorithm_of(plan).cycles

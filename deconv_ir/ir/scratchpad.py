@@ -84,7 +84,7 @@ class AlgorithmCandidate(NamedTuple):
     cycles : float
         Time predicted by the kernel's cost model.
     scratch_bytes : int
-        Scratchpad of all threads.
+        Scratchpad of all threads; of a candidate whose weights runs transform, the smallest one.
     weight_bytes : int
         Bytes of additional packed weights that the algorithm keeps; 0: none.
     packed : bool

@@ -237,3 +237,40 @@ def test_filters_stay_as_they_are_stored(tmp_path: Any, type_: str, kind: str) -
     exact = deconv_ir.load(tmp_path / "model.xml", accuracy="direct", memory_limit=1 << 40)
     (expected,) = exact.run([data]).values()
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("type_", "sides", "extent"),
+    [
+        ("ConvolutionBackpropData", (256, 128, 3, 1), 12),
+        ("ConvolutionBackpropData", (128, 64, 4, 2), 12),
+        ("ConvolutionBackpropData", (128, 64, 4, 2), 24),
+        ("Convolution", (256, 256, 3, 1), 6),
+        ("Convolution", (64, 64, 3, 1), 24),
+    ],
+)
+def test_bits_depend_on_neither_the_batch_nor_the_threads(
+    tmp_path: Any, type_: str, sides: tuple[int, ...], extent: int
+) -> None:
+    """Weights that runs transform pay off for large runs: they do not decide on the algorithm."""
+    rng, ir = np.random.default_rng(48), IR()
+    inputs, outputs, kernel, stride = sides
+    x = ir.parameter("x", f"?,{inputs},{extent},{extent}")
+    shape = (outputs, inputs) if type_ == "Convolution" else (inputs, outputs)
+    stored = (rng.standard_normal((*shape, kernel, kernel)) / 30).astype(np.float16)
+    filter_ = ir.layer("Convert", [ir.const(stored)], {"destination_type": "f32"})
+    steps = {"strides": f"{stride},{stride}", "dilations": "1,1"}
+    pads = {"pads_begin": "1,1", "pads_end": "1,1"}
+    ir.result(ir.layer(type_, [x, filter_], steps | pads))
+    path = ir.save(tmp_path)
+    data = rng.standard_normal((9, inputs, extent, extent)).astype(np.float32)
+    results = []
+    try:
+        for threads in (2, 1, 3):
+            set_threads(threads)
+            model = deconv_ir.load(path)
+            results += [next(iter(model.run([data[:n]]).values()))[:1] for n in (9, 1, 3)]
+    finally:
+        set_threads(None)
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
