@@ -23,7 +23,7 @@ _MOST_LAZY = 8
 _SCRATCHPADS = 1 << 20
 # Bytes of filters for which a run that unpacks them needs as much scratchpad.
 _UNPACKING = 16 << 10
-# Share of the memory that unpacked filters may use; as much is left for scratchpads.
+# Share of the bytes of all filters that unpacked ones may use; as much is left for scratchpads.
 _UNPACKED_SHARE = 0.06
 
 
