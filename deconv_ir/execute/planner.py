@@ -282,7 +282,7 @@ class _Planner:
         if limit is not None or not of_tile:  # all tiles share their weights
             left -= sum(missing_bytes(grant.candidate) for grant in grants)
         # The arena, which may be partly idle, has what scratchpads leave.
-        chosen = choose_within(choosers, left, is_limited=limit is not None)
+        chosen = choose_within(choosers, left)
         self.plans, kept = chosen.plans, chosen.kept
         _, taken = self._take(chosen, most - held)
         least = max(map(operator.add, self.live, taken), default=0)

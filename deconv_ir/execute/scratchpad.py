@@ -172,8 +172,11 @@ class ChosenPlans(NamedTuple):
 def _fit(
     kernel: Kernel, inputs: Infos, budget: ScratchpadBudget, left: int
 ) -> tuple[ScratchpadBudget, LayerPlan]:
-    """Halve the scratchpad of a layer's fastest plan until it fits."""
+    """Bound the scratchpad of a layer's fastest plan, and halve it until it fits."""
     plan = kernel.plan(inputs, budget)
+    if algorithm_of(plan).scratch_bytes > left:
+        budget = budget.within(max(left, MIN_SCRATCHPAD))
+        plan = kernel.plan(inputs, budget)
     while (
         found := algorithm_of(plan)
     ).scratch_bytes > left and budget.scratch_bytes > MIN_SCRATCHPAD:
@@ -184,11 +187,11 @@ def _fit(
 
 
 def choose_within(
-    choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int, *, is_limited: bool
+    choosers: Sequence[tuple[int, Kernel, Infos, Grant | None]], left: int
 ) -> ChosenPlans:
     """Plan the steps that choose their algorithm, with at most `left` bytes of scratchpad.
 
-    Each step halves the scratchpad of its fastest plan until it fits, so that it makes the same
+    Each step bounds the scratchpad of its fastest plan until it fits, so that it makes the same
     choice within the scratchpad that it has chosen: a plan fits into its own peak.
 
     Parameters
@@ -197,8 +200,6 @@ def choose_within(
         Steps, their kernels and inputs, and whether they may use Winograd.
     left : int
         Exceeded if `MIN_SCRATCHPAD` does not fit.
-    is_limited : bool
-        Whether direct sums may replace granted Winograd, with other bits, where they are faster.
     """
     plans, budgets = {}, {}
     kept = missing = 0
@@ -209,12 +210,9 @@ def choose_within(
         if grant is not None:
             budget = budget._replace(winograd=True, whole=grant.whole)
         budget, plan = _fit(kernel, inputs, budget, left)
-        if is_limited and grant is not None and not grant.candidate.weight_bytes:
-            # With small tiles, weights that runs transform take longer than direct sums.
-            direct_budget, direct_plan = _fit(kernel, inputs, DIRECT, left)
-            slow = algorithm_of(direct_plan).cycles < algorithm_of(plan).cycles
-            if slow or algorithm_of(plan).scratch_bytes > left:
-                budget, plan = direct_budget, direct_plan
+        no_weights = grant is not None and not grant.candidate.weight_bytes
+        if no_weights and algorithm_of(plan).scratch_bytes > left:
+            budget, plan = _fit(kernel, inputs, DIRECT, left)
         found = algorithm_of(plan)
         budgets[step], plans[step] = budget, plan
         kept = max(kept, found.scratch_bytes)

@@ -249,7 +249,7 @@ def test_filters_stay_as_they_are_stored(tmp_path: Any, type_: str, kind: str) -
         ("Convolution", (64, 64, 3, 1), 24),
     ],
 )
-def test_bits_depend_on_neither_the_batch_nor_the_threads(
+def test_bits_do_not_depend_on_the_batch_threads_or_a_limit_that_runs_stay_within(
     tmp_path: Any, type_: str, sides: tuple[int, ...], extent: int
 ) -> None:
     """Weights that runs transform pay off for large runs: they do not decide on the algorithm."""
@@ -270,6 +270,9 @@ def test_bits_depend_on_neither_the_batch_nor_the_threads(
             set_threads(threads)
             model = deconv_ir.load(path)
             results += [next(iter(model.run([data[:n]]).values()))[:1] for n in (9, 1, 3)]
+            limit = model.bind([data[:3]]).plan.peak_bytes
+            limited = deconv_ir.load(path, memory_limit=limit)
+            results += [next(iter(limited.run([data[:3]]).values()))[:1]]
     finally:
         set_threads(None)
     for result in results:
