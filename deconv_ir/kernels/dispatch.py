@@ -11,7 +11,7 @@ from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, preferred_algorithm, wanted_algorithm
-from deconv_ir.kernels.native import CompiledKernel, supports
+from deconv_ir.kernels.native import CompiledKernel, choose_fold, supports
 from deconv_ir.kernels.plan import ConvolutionKernel
 from deconv_ir.kernels.problem import Problem, accumulator_of
 
@@ -170,7 +170,9 @@ def _pack_codes(
     """Pack a filter as it is stored; None if that is not possible."""
     from deconv_ir.kernels.filter_codes import filter_codes
 
-    codes = filter_codes(problem, weights)
+    # Folded filters are small, and faster.
+    folds = not problem.forward and choose_fold(problem) > 1
+    codes = None if folds else filter_codes(problem, weights)
     if codes is None:
         return None
     with contextlib.suppress(FloatingPointError):

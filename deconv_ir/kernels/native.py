@@ -191,7 +191,7 @@ class CompiledKernel(PlannedKernel):
         self._weights: Array | None = None
         self._other: CompiledKernel | NumpyKernel | None = None
         if fold is None:
-            unfolded = problem.forward or not weights.size or codes is not None
+            unfolded = problem.forward or not weights.size
             fold = 1 if unfolded else choose_fold(problem)
         self.fold = fold
         kernel, strides = problem.kernel, problem.strides
@@ -333,7 +333,7 @@ class CompiledKernel(PlannedKernel):
         Without folding, tiles are smaller; NumPy computes anything.
         """
         if self._other is None and self._weights is not None:
-            # Finite data give the same bits with and without folding.
+            # Without taps that some sub-convolutions leave out, these are the same bits.
             self._other = CompiledKernel(
                 self.problem,
                 self._weights,

@@ -119,8 +119,9 @@ class CompiledPlan(ConvolutionPlan):
             forced = self._kernel.algorithm is Algorithm.WINOGRAD
             candidate = candidate._replace(filter_bytes=-self._kernel.replaced_bytes)
             if self._kernel.unpacks:
-                # Small tiles do, and any run must be able to use the algorithm.
-                least = self._describe(batch, self._fields_for(budget.within(0), _JUDGED_THREADS))
+                # Small tiles do, and any run must be able to use the algorithm: also those of one
+                # thread, whose chunks of weights are largest.
+                least = self._describe(batch, self._fields_for(budget.within(0), 1))
                 candidate = candidate._replace(scratch_bytes=_candidate(least).scratch_bytes)
             found.append(candidate._replace(cycles=-math.inf) if forced else candidate)
         raise AssertionError("the second one is direct")

@@ -7,7 +7,9 @@ import itertools
 import numpy as np
 import pytest
 from kernels.cases import ISAS
+from support import IR
 
+import deconv_ir
 from deconv_ir.kernels import naive_convolution, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.native import fold_filter
 from deconv_ir.kernels.problem import Problem
@@ -100,3 +102,25 @@ def test_a_convolution_has_nothing_to_fold(kernel: int, stride: int, outs: int) 
     expected = naive_convolution(data, weights, pads_begin=(0, 0), output=output, **static)
     found = pack_convolution(weights, **static).run(data, (0, 0), output)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@needs_compiled
+@pytest.mark.parametrize("kernel", [8, 9])
+def test_compressed_filters_are_folded_as_well(tmp_path, kernel: int) -> None:
+    """They are unpacked once, and results have the bits of filters in f32."""
+    rng = np.random.default_rng(kernel)
+    weights = (rng.standard_normal((64, 1, kernel, kernel)) / 8).astype(np.float16)
+    data = rng.standard_normal((1, 64, 12, 16), dtype=np.float32)
+    attributes = {"strides": "4,4", "dilations": "1,1", "pads_begin": "2,2", "pads_end": "2,2"}
+    results = []
+    for compressed in (True, False):
+        ir = IR()
+        x = ir.parameter("x", "1,64,12,16")
+        filter_ = ir.const(weights if compressed else weights.astype(np.float32))
+        if compressed:
+            filter_ = ir.layer("Convert", [filter_], {"destination_type": "f32"})
+        ir.result(ir.layer("ConvolutionBackpropData", [x, filter_], attributes))
+        bound = deconv_ir.load(ir.save(tmp_path)).bind([data])
+        assert not bound.plan.precisions
+        results += bound.run().values()
+    np.testing.assert_array_equal(*results)
