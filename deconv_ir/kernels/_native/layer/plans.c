@@ -95,11 +95,14 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
     return !self->cached->uses_winograd;
 }
 
-/* The index of a choice's weights in `forms`, or -1. */
+/* The index of a choice's weights in `forms`, or -1.  Scratchpads have chunks of the weights of codes, and must
+ * not depend on what ran before: the chunks have to agree as well. */
 static int find_form(const Kernel *self, const struct wino_choice *choice) {
-    for (int i = 0; i < KEPT_FORMS; i++)
-        if (self->forms[i] && wino_choices_agree(&self->forms[i]->packing.choice, choice))
+    for (int i = 0; i < KEPT_FORMS; i++) {
+        const struct wino_choice *kept = self->forms[i] ? &self->forms[i]->packing.choice : NULL;
+        if (kept && wino_choices_agree(kept, choice) && (!self->k.codes || kept->threads == choice->threads))
             return i;
+    }
     return -1;
 }
 
@@ -169,6 +172,7 @@ static int choose_and_plan(Kernel *self, const struct run *run, struct shared_pl
     if (!run->winograd || run->batch < 1) return 0;
     const int failed = choose_algorithm(self, run, &choice);
     if (failed) return failed < 0 ? failed : 0;
+    if (self->k.codes && wino_arrange(&self->k, run, &choice)) return OUT_OF_MEMORY;
     const int place = run->winograd == WINOGRAD_JUDGED ? -1 : find_form(self, &choice);
     shared->form = place < 0 ? form_make(self, run, choice) : self->forms[place];
     if (!shared->form) return OUT_OF_MEMORY;

@@ -437,7 +437,12 @@ int wino_choose(const struct kernel *k, const struct run *run, int takes,
     return *cycles == HUGE_VAL;
 }
 
-int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice) {
+int wino_arrange(const struct kernel *k, const struct run *given, struct wino_choice *choice) {
+    /* Scratchpads have chunks of the weights of codes, so these are chosen whatever fits: a plan has to be the
+     * same within its own scratchpad. */
+    struct run roomy = *given;
+    if (k->codes) roomy.scratch_bytes = given->thread_bytes * given->threads;
+    const struct run *run = &roomy;
     /* Few positions are one tile, whose chunks are divided among threads, unless the work is
      * small. */
     if (run->threads < 2 || positions_of(&k->problem, run) > FEW_POSITIONS) return 0;
