@@ -42,7 +42,8 @@ _MOST_POSITION = 1 << 62
 _MOST_REACH = 1 << 12
 # Minimum size of a filter that C reads from the file, and that transformed weights can replace.
 LARGE_BYTES = 256 << 10
-# Minimum input channels, and share of nonzero weights, for folding sub-convolutions into channels.
+# Minimum input channels for folding sub-convolutions into channels, and share of nonzero weights of
+# two output channels.
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
 _ELEMENTS = {

@@ -109,6 +109,7 @@ def test_axes_that_the_data_lack_have_one_element() -> None:
         *(("channels_in", n) for n in (-2, 0, 1, 2**62, 2**63 // 24 + 1, FAR)),
         *(("channels_out", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("folded", n) for n in (-1, 0, 3)),
+        *(("longer", n) for n in (-1, 1, FAR)),  # nothing is folded
         *(("winograd", n) for n in (-1, 3, 2**40)),
         *(("channel_block", n) for n in (-FAR, -1)),
         # Others need numbers of codes, or other bytes of the filter.

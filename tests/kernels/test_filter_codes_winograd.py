@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.test_filter_codes import stored_filter
+from kernels.test_filter_codes import stored_filter, sums_of
 
 from deconv_ir.kernels import pack_filter
 from deconv_ir.kernels.native import CompiledKernel
@@ -38,28 +38,6 @@ def arguments_of(problem: Any, rng: Any, algorithm: str) -> dict[str, Any]:
         "forward": forward, "strides": strides, "dilations": (1,) * len(kernel), "groups": groups,
         "bias": bias, "algorithm": algorithm,
     }  # fmt: skip
-
-
-def sums_of(x: Any, weights: Any, problem: Any, pads: Any, output: Any) -> Any:
-    """Sum one tap after the other, in f64: a convolution of stride 1, or a transposed one."""
-    forward, groups, inputs, outputs, kernel, strides, _ = problem
-    split = x.astype(float).reshape(len(x), groups, inputs, *x.shape[2:])
-    sides = (outputs, inputs) if forward else (inputs, outputs)
-    taps = weights.astype(float).reshape(groups, *sides, *kernel)
-    whole = np.zeros((len(x), groups, outputs, *(2 * n + 8 for n in output)))
-    wide = np.pad(split, [(0, 0)] * 3 + [(pad, k) for pad, k in zip(pads, kernel, strict=True)])
-    for at in np.ndindex(*kernel):
-        tap = taps[(..., *at)]
-        if forward:
-            window = tuple(slice(a, a + n) for a, n in zip(at, output, strict=True))
-            whole[(..., *map(slice, output))] += np.einsum(
-                "goi,ngi...->ngo...", tap, wide[(..., *window)]
-            )
-        else:
-            places = zip(at, strides, x.shape[2:], strict=True)
-            to = tuple(slice(a, a + s * n, s) for a, s, n in places)
-            whole[(..., *to)] += np.einsum("gio,ngi...->ngo...", tap, split)
-    return whole[(..., *map(slice, output))].reshape(len(x), groups * outputs, *output)
 
 
 def exact(weights: Any, problem: Any, bias: Any, x: Any, pads: Any, output: Any) -> Any:

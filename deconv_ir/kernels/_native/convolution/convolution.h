@@ -181,8 +181,6 @@ int read_rows(const struct kernel *k, int descriptor, int64_t offset, int64_t th
  * parallel_run(). */
 int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows, int swapped,
               int64_t threads);
-/* Whether `count` f32 or f64 are finite. */
-int all_finite(const void *values, int64_t count, int size);
 /* Undo the packing: write the caller's filter, in the accumulator's type. */
 void unpack_filter(const struct kernel *k, void *filter);
 

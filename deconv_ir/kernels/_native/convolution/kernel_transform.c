@@ -304,7 +304,8 @@ static int64_t taps_of(const struct kernel *k) {
     return k->problem.kernel[0] * k->problem.kernel[1] * k->problem.kernel[2];
 }
 
-int all_finite(const void *values, int64_t count, int size) {
+/* Whether `count` f32 or f64 are finite. */
+static int all_finite(const void *values, int64_t count, int size) {
     uint64_t bad = 0;
     if (size == 4) {
         const uint32_t *v = values, mask = UINT32_C(0x7f800000);
