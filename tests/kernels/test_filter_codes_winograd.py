@@ -145,3 +145,24 @@ def test_the_scratchpad_does_not_hold_all_weights_of_many_channels(problem: Any)
     assert details["bytes"] < transformed
     expected, sizes = exact(weights, problem, arguments["bias"], x, pads, output)
     assert (np.abs(stored.run(x, pads, output) - expected) <= 2.0**-20 * sizes).all()
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("extent", [4, 6, 9])
+def test_plans_do_not_depend_on_earlier_runs(threads: int, extent: int) -> None:
+    """Chunks of weights are laid out for each run: no run keeps those of another."""
+    problem = (True, 1, 256, 256, (3, 3), (1, 1), (extent, extent))
+    rng = np.random.default_rng(48)
+    arguments = arguments_of(problem, rng, "winograd")
+    lazy, _ = stored_filter("f16", problem, rng)
+    data = rng.standard_normal((16, 256, extent, extent)).astype(np.float32)
+    set_threads(threads)
+    try:
+        used = pack_filter(lazy, **arguments)
+        for batch in (16, 1, 3, 16):
+            where = data[:batch].shape, (1, 1), (extent, extent)
+            fresh = pack_filter(lazy, **arguments).plan(*where).details
+            assert used.plan(*where).details | {"packed": 0} == fresh
+            used.run(data[:batch], (1, 1), (extent, extent))
+    finally:
+        set_threads(None)
