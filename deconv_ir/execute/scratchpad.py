@@ -18,7 +18,7 @@ MIN_SCRATCHPAD = 16 << 10
 
 _SHARE, _LEAST_EXTRA = 0.25, 64 << 20
 # The same for models whose constants are mostly compressed filters.
-_COMPRESSED_SHARE, _LEAST_COMPRESSED = 0.125, 1 << 18
+_COMPRESSED_SHARE, _LEAST_COMPRESSED = 0.15, 1 << 20
 
 LEAST_GAIN = 0.02
 """Cycles that a run must save for each byte of weights, whose transform takes 0.6."""

@@ -256,12 +256,12 @@ def test_a_memory_limit_keeps_filters_as_they_are_stored(
 @pytest.mark.parametrize("kind", ["f16", "i8", "u4", "nf4"])
 @pytest.mark.parametrize("type_", TYPES)
 def test_filters_stay_as_they_are_stored(tmp_path: Any, type_: str, kind: str) -> None:
-    """Without a limit, plans need 1.2 of the stored bytes and tensors."""
+    """Without a limit, plans need 1.2 of the stored bytes and tensors, or 1 MiB more."""
     ir, stored, data, expected = compressed_layer(kind, type_, 1088, 5)
     model = deconv_ir.load(ir.save(tmp_path)).bind([data])
     small, least = 64 << 10, stored + data.nbytes  # the result; the data are the caller's
     assert least <= model.plan.bound_bytes <= least + small
-    assert model.plan.peak_bytes <= 1.2 * least
+    assert model.plan.peak_bytes <= max(1.2 * least, least + (1 << 20)) + small
     assert set(model.plan.precisions.values()) == {f"f32 ({kind} weights)"}
     (found,) = model.run().values()
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
