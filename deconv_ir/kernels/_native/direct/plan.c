@@ -293,7 +293,7 @@ static int make_offsets(const struct problem *problem, struct plan *plan) {
         int32_t *out = calloc((size_t)(taps * t->channels) + AHEAD, sizeof *out);
         plan->offsets[at] = out;
         if (!out) return -1;
-        for (int64_t i = 0; i < 2 * t->channels; i++)
+        for (int64_t i = 0; i < (problem->longer ? 2 : 1) * t->channels; i++)
             for (const struct tap_place *z = begin[0]; z < end[0]; z++)
                 for (const struct tap_place *y = begin[1]; y < end[1]; y++)
                     for (const struct tap_place *x = begin[2]; x < end[2]; x++) {
