@@ -181,7 +181,7 @@ def test_weights_stay_compressed(name: str, rows: int, tmp_path: Path) -> None:
     # The file also has some integers of Reshape; two bits take four.
     stored = file.with_suffix(".bin").stat().st_size * (2 if name == "u2" else 1)
     assert plan.weight_bytes <= 1.2 * stored
-    panels = 4 * 256 * (rows + 64 + 48) * deconv_ir.get_threads()
+    panels = 4 * 384 * (rows + 64 + 48) * deconv_ir.get_threads()
     assert plan.peak_bytes <= 1.2 * stored + plan.tensor_bytes + max(panels, 4 * terms * 8)
     profile = deconv_ir.Profile()
     model.run(x, profile=profile)

@@ -86,7 +86,7 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
     const int columns = c->kernels->columns[1];
     const int64_t at_once = columns * c->kernels->lanes;
     c->kernels->table[1][columns](0, no_offsets, scratch, scratch, scratch, 0, 1, 1, bias,
-                                  &c->k->epilogue);
+                                  &c->k->epilogue, scratch);
     char *row = c->out + job * output[0] * output[1] * extent * size;
     for (int64_t z = 0; z < output[0]; z++) {
         const int plane_within = is_within(&c->spans[0], z);

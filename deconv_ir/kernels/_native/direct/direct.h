@@ -151,7 +151,7 @@ static inline void sum_rows(const struct microkernels *kernels, int rows, int64_
         int64_t blocks;
         columns = next_blocks(kernels, rows, columns, vectors, &blocks);
         kernels->table[rows][columns](depth, offsets, data, weights, sums, row_stride, blocks,
-                                      begins, bias, finish);
+                                      begins, bias, finish, weights_ahead(weights));
         const int64_t done = blocks * columns;
         data += done * kernels->lanes * kernels->size;
         sums += done * kernels->lanes * kernels->size;

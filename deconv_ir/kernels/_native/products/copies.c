@@ -3,6 +3,7 @@
 
 #define LEAST_COPIED (1 << 17) /* minimum bytes per thread */
 #define COPIED_AT_ONCE 8192    /* elements of a job of copies, about */
+#define COPIED_ROWS 256         /* of a piece, at most MOST_DEPTH: their vectors stay in the first-level cache */
 #define MOST_INTERLEAVED 8     /* columns that are copied element by element */
 
 /* Copy rows of few elements; elements of a column are neighbours. */
@@ -23,8 +24,8 @@ static void copy_pieces(void *context, int64_t job, void *scratch) {
     const struct product *p = context;
     const int64_t end = least(p->pieces, (job + 1) * p->pieces_at_once);
     for (int64_t piece = job * p->pieces_at_once; piece < end; piece++) {
-        const int64_t index = piece / p->row_jobs, first = piece % p->row_jobs * MOST_DEPTH;
-        const int64_t rows = least(MOST_DEPTH, p->m - first);
+        const int64_t index = piece / p->row_jobs, first = piece % p->row_jobs * COPIED_ROWS;
+        const int64_t rows = least(COPIED_ROWS, p->m - first);
         const float *in = matrix_at(p, &p->a, index) + first * p->a.row;
         float *out = (float *)p->out + (index * p->m + first) * p->n;
         if (p->n <= MOST_INTERLEAVED && p->a.row == 1) interleave(p, in, rows, out);
@@ -49,13 +50,13 @@ PyObject *module_copy_matrices(PyObject *module, PyObject *arguments) {
         for (int d = 0; d < p.stacked; d++) matrices *= p.stack[d] = buffers[0].shape[d];
         p.m = buffers[0].shape[p.stacked], p.n = buffers[0].shape[p.stacked + 1];
         p.out = buffers[1].buf;
-        p.row_jobs = divide_up(p.m, MOST_DEPTH);
+        p.row_jobs = divide_up(p.m, COPIED_ROWS);
         if (take_kernels(&p, f.isa, ACC_F32)) {
             p.pieces = matrices * p.row_jobs;
-            p.pieces_at_once = divide_up(COPIED_AT_ONCE, least(p.m, MOST_DEPTH) * p.n);
+            p.pieces_at_once = divide_up(COPIED_AT_ONCE, least(p.m, COPIED_ROWS) * p.n);
             failed = run_unlocked(copy_pieces, &p, divide_up(p.pieces, p.pieces_at_once),
                                   least(f.threads, buffers[0].len / LEAST_COPIED),
-                                  least(p.m, MOST_DEPTH) * CACHE_LINE);
+                                  least(p.m, COPIED_ROWS) * CACHE_LINE);
         }
     }
     return release_all(failed, buffers, held);

@@ -67,12 +67,12 @@ static void pack_panel(const struct product *p, const float *b, int64_t panel, i
 /* Sum a block; the columns of the last one may be fewer than those of its vectors. */
 static void sum_block(const struct product *p, int rows, int columns, int64_t depth,
                       const float *data, const float *weights, int64_t width, int begins,
-                      const float *bias, const struct epilogue *finish, float *out) {
+                      const float *bias, const struct epilogue *finish, const void *ahead, float *out) {
     const microkernel sum = p->kernels->table[rows][columns];
     const int32_t *offsets = p->offsets[columns];
     const int64_t whole = columns * p->kernels->lanes;
     if (width >= whole || p->padded) {
-        sum(depth, offsets, data, weights, out, p->step, 1, begins, bias, finish);
+        sum(depth, offsets, data, weights, out, p->step, 1, begins, bias, finish, ahead);
         return;
     }
     float block[MAX_ROWS * MOST_PANEL * CACHE_LINE / sizeof(float)];
@@ -81,7 +81,7 @@ static void sum_block(const struct product *p, int rows, int columns, int64_t de
     if (!begins) memset(block, 0, sizeof block);
     for (int r = 0; r < rows && !begins; r++)
         memcpy(block + r * whole, out + r * p->step, (size_t)width * sizeof *out);
-    sum(depth, offsets, data, weights, block, whole, 1, begins, bias ? start : NULL, finish);
+    sum(depth, offsets, data, weights, block, whole, 1, begins, bias ? start : NULL, finish, ahead);
     for (int r = 0; r < rows; r++)
         memcpy(out + r * p->step, block + r * whole, (size_t)width * sizeof *out);
 }
@@ -178,18 +178,21 @@ static void pack_groups(const struct product *p, const void *a, int64_t rows, in
     if (p->scale != 1) scale_all(to.a, rows * depth, p->scale);
 }
 
-/* Prefetch the part of a panel from one row of a to another into the second-level cache. */
-static void fetch_part(const float *panel, int64_t elements, int64_t from, int64_t to,
-                       int64_t rows) {
-    const int64_t line = CACHE_LINE / sizeof *panel, lines = divide_up(elements, line);
-    for (int64_t i = from * lines / rows; i < to * lines / rows; i++)
-        __builtin_prefetch(panel + i * line, 0, 2);
+/* Returns the part of the next panel that is prefetched during the rows from `from` to `to`.  A micro-kernel prefetches
+ * as much as it has weights; the rest of the part is prefetched at once. */
+static const float *fetch_part(const float *panel, int64_t elements, int64_t from, int64_t to,
+                               int64_t rows, int64_t depth) {
+    const int64_t line = CACHE_LINE / sizeof *panel;
+    const int64_t begin = elements * from / rows / line * line, end = elements * to / rows;
+    for (int64_t i = begin + (to - from) * depth; i < end; i += line)
+        __builtin_prefetch(panel + i, 0, 2);
+    return panel + begin;
 }
 
 /* Complete the sums of codes of a block, whose first ones are in `sums`, and store their numbers or codes. */
 static void finish_codes(const struct product *p, int rows, int columns, int64_t depth, int64_t at,
                          const float *data, const float *weights, int begins,
-                         const int32_t *row_sums, const void *sums, int64_t step, void *out) {
+                         const int32_t *row_sums, const void *sums, int64_t step, const void *ahead, void *out) {
     const struct quantized_factor *q = p->quantized;
     const int64_t lanes = p->kernels->lanes, whole = columns * lanes, width = least(whole, p->n - at);
     float block[MAX_ROWS * MOST_PANEL * CACHE_LINE / sizeof(float)];
@@ -197,7 +200,7 @@ static void finish_codes(const struct product *p, int rows, int columns, int64_t
     for (int r = 0; r < rows && !begins; r++)
         memcpy(block + r * whole, (const float *)sums + r * step, (size_t)width * sizeof *block);
     p->kernels->table[rows][columns](depth, p->offsets[columns], data, weights, block, whole, 1,
-                                     begins, NULL, NULL);
+                                     begins, NULL, NULL, ahead);
     const struct column_dequantizer numbers = {q->columns.scales + at, q->columns.offsets + at,
                                                q->columns.row_scales + at, q->columns.bases + at,
                                                q->columns.factors + at};
@@ -240,21 +243,23 @@ static void sum_panel(const struct product *p, int64_t rows, int64_t k, int64_t 
     const float *const a = packed->a;
     for (int64_t r = 0; r < rows;) {
         const int group = group_rows(p->kernels, rows - r);
-        if (next) fetch_part(next, columns * lanes * depth, r, r + group, rows);
+        const float *const terms = a + r * depth;
+        const void *const ahead =
+            next ? fetch_part(next, columns * lanes * depth, r, r + group, rows, depth) : weights_ahead(terms);
         void *const to = out_from(p, out, r * p->step + begin * lanes);
         /* Codes have no room for the first sums. */
         const int in_scratch = p->quantized && p->quantized->writes_codes;
         const int64_t step = in_scratch ? columns * lanes : p->step;
         void *const sums = in_scratch ? packed->sums + r * step : to;
         if (p->quantized && k + depth == p->k)
-            finish_codes(p, group, columns, depth, begin * lanes, data, a + r * depth, begins,
-                         packed->row_sums + r, sums, step, to);
+            finish_codes(p, group, columns, depth, begin * lanes, data, terms, begins,
+                         packed->row_sums + r, sums, step, ahead, to);
         else if (in_scratch)
-            p->kernels->table[group][columns](depth, p->offsets[columns], data, a + r * depth, sums, step, 1,
-                                              begins, NULL, NULL);
+            p->kernels->table[group][columns](depth, p->offsets[columns], data, terms, sums, step, 1,
+                                              begins, NULL, NULL, ahead);
         else
-            sum_block(p, group, columns, depth, data, a + r * depth, p->n - begin * lanes, begins,
-                      bias, finish, to);
+            sum_block(p, group, columns, depth, data, terms, p->n - begin * lanes, begins,
+                      bias, finish, ahead, to);
         r += group;
     }
 }

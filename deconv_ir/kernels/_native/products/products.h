@@ -9,7 +9,7 @@
 
 #define MOST_STACKED 8
 #define MOST_ROWS 240  /* of a job: a multiple of the rows of all micro-kernels */
-#define MOST_DEPTH 256 /* terms that are packed at once */
+#define MOST_DEPTH 384 /* terms that are packed at once */
 #define MOST_PANEL 4   /* vectors of columns of a panel */
 /* Blocks of a compressed matrix that few rows are multiplied by stay in the first-level cache. */
 #define FEW_ROWS 16

@@ -14,6 +14,9 @@ void *allocate_huge(int64_t bytes);
 /* Distance in bytes at which micro-kernels prefetch weights: a page, where the hardware prefetcher
  * stops. */
 #define WEIGHTS_AHEAD 4096
+static inline const void *weights_ahead(const void *weights) {
+    return (const char *)weights + WEIGHTS_AHEAD;
+}
 /* Bytes after the last weight that vectors may read. */
 #define BEYOND_WEIGHTS 512
 

@@ -193,7 +193,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
                         const int32_t *restrict offsets, const ELEMENT *restrict data,
                         const ELEMENT *restrict weights, ELEMENT *restrict sums,
                         int64_t row_stride, int begins, const ELEMENT *bias,
-                        const struct epilogue *finish) {
+                        const struct epilogue *finish, const char *ahead) {
     VEC sum[MAX_ROWS * MAX_COLUMNS];
     const ELEMENT *const first = begins == BEGINS_WITH_BIAS ? bias : NULL;
     if (first) bias = NULL;
@@ -223,7 +223,8 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
         const ELEMENT *at = data + offsets[k];
         __builtin_prefetch(data + offsets[k + AHEAD] + columns * LANES - 1);
         NAME(add_products)(rows, columns, at, weights, sum);
-        __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
+        __builtin_prefetch(ahead);
+        ahead += rows * sizeof *weights;
         weights += rows;
     }
     const int is_relu = IS_FLOAT && finish && finish->activation == ACT_RELU;
@@ -243,12 +244,12 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
     static void NAME(block_##rows##_##columns)(                                               \
         int64_t depth, const int32_t *offsets, const void *data, const void *weights,         \
         void *sums, int64_t row_stride, int64_t blocks, int begins, const void *bias,         \
-        const struct epilogue *finish) {                                                      \
+        const struct epilogue *finish, const void *ahead) {                                   \
         for (int64_t b = 0; b < blocks; b++)                                                  \
             NAME(block)(rows, columns, depth, offsets,                                        \
                         (const ELEMENT *)data + b * columns * LANES, weights,                 \
                         (ELEMENT *)sums + b * columns * LANES, row_stride, begins, bias,      \
-                        finish);                                                              \
+                        finish, ahead);                                                              \
     }
 SHAPES
 #undef SHAPE
@@ -268,7 +269,7 @@ static void NAME(sum_position)(int rows, int64_t depth, const int32_t *offsets, 
     NAME(row_vec) sum = (NAME(row_vec))*(const NAME(loose_rows) *)row;
 #pragma GCC unroll 4
     for (int64_t k = 0; k < depth; k++, weights += rows) {
-        __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
+        __builtin_prefetch(weights_ahead(weights));
         /* Weights of the next tap follow the last row. */
         ADD_ROW_PRODUCT(sum, data[offsets[k]] - (NAME(row_vec)){0},
                         (NAME(row_vec))*(const NAME(loose_rows) *)weights);
@@ -290,7 +291,7 @@ INLINE void NAME(taps_block)(const int vectors, int64_t depth, const ELEMENT *re
         const VEC one = data[k] - (VEC){0};
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) {
-            __builtin_prefetch((const char *)(weights + v * LANES) + WEIGHTS_AHEAD);
+            __builtin_prefetch(weights_ahead(weights + v * LANES));
             ADD_PRODUCT(sum[v], one, LOAD(weights + v * LANES));
         }
     }

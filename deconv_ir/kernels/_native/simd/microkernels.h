@@ -73,12 +73,14 @@ struct addition {
  *
  * begins: whether these are the first terms; otherwise they are added to `sums`.
  * bias: one value per row, added last, or NULL; with BEGINS_WITH_BIAS, one value per position.
- * finish: the epilogue, or NULL. */
+ * finish: the epilogue, or NULL.
+ * ahead: what is prefetched meanwhile, as many bytes as the weights have: weights_ahead(), or what the
+ * caller reads next. */
 #define BEGINS_WITH_BIAS 2
 typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *data,
                             const void *weights, void *sums, int64_t row_stride,
                             int64_t blocks, int begins, const void *bias,
-                            const struct epilogue *finish);
+                            const struct epilogue *finish, const void *ahead);
 
 /* Sums in vectors of output channels: `depth` taps, the offsets of their data, and of their
  * weights, or NULL if these are contiguous.  The weights of each half of a vector are `block_step`

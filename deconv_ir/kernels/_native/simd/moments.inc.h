@@ -27,7 +27,7 @@ INLINE void NAME(multiply)(const int vectors, const int rows, const int chains, 
         for (int c = 0; c < chains; c++, weights += pitch) {
 #pragma GCC unroll 16
             for (int v = 0; v < vectors; v += VECTORS_A_LINE)
-                __builtin_prefetch((const char *)(weights + v * LANES) + WEIGHTS_AHEAD);
+                __builtin_prefetch(weights_ahead(weights + v * LANES));
 #pragma GCC unroll 4
             for (int n = 0; n < rows; n++)
 #pragma GCC unroll 16

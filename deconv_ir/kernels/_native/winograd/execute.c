@@ -80,7 +80,7 @@ static void sum_rows(const struct wino_context *c, int64_t positions, int64_t ro
                     weights + row * channels + first * count,
                     sums + row * line + position * width, line, 1,
                     first == 0, bias && first + step >= channels ? bias + row : NULL,
-                    NULL);
+                    NULL, weights_ahead(weights + row * channels + first * count));
             }
 }
 

@@ -165,7 +165,7 @@ static void piece_sum(const struct piece *p, int64_t first_block, int64_t last_b
             c->kernels->table[rows][width / c->kernels->lanes](
                 count, c->plan->offsets, p->panel, weights,
                 p->sums + channel * width, width, 1, first == 0,
-                ends && bias ? bias + channel : NULL, ends ? &c->k->epilogue : NULL);
+                ends && bias ? bias + channel : NULL, ends ? &c->k->epilogue : NULL, weights_ahead(weights));
         }
     }
 }
