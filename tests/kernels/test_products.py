@@ -105,7 +105,7 @@ def test_a_blas_of_one_thread_is_not_asked_for_its_threads() -> None:
 module = compiled_module()
 compiled = pytest.mark.skipif(module is None, reason="the compiled kernel was not built here")
 ISAS = [] if module is None else module.isas()
-EXTENTS = (1, 2, 5, 7, 8, 9, 13, 31, 48, 49, 64, 100, 257, 300)
+EXTENTS = (1, 2, 5, 7, 8, 9, 13, 31, 48, 49, 64, 100, 384, 385, 450)
 
 
 def strided(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
@@ -212,7 +212,7 @@ def test_an_activation_of_the_sums(name: str, seed: int, monkeypatch: pytest.Mon
     monkeypatch.setenv("DECONV_IR_ISA", isas[seed % len(isas)])
     rng = np.random.default_rng(seed)
     m, n = (int(rng.choice((1, 5, 16, 49, 100, 241))) for _ in range(2))
-    n, k = n + 60, int(rng.choice((20, 256, 257, 700)))  # sums in one piece, and in several
+    n, k = n + 60, int(rng.choice((20, 384, 385, 900)))  # sums in one piece, and in several
     a, b, bias = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n), (n,)))
     b /= math.sqrt(k)
     b[:, :3], bias[0], bias[1], bias[2] = 0, -0.0, np.inf, np.nan

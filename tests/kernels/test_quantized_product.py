@@ -37,7 +37,7 @@ def isa(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 
 # No whole groups of rows, elements of terms, vectors of columns; several blocks of terms.
 EXTENTS = [
-    (1, 1, 1), (1, 2051, 70), (3, 64, 16), (15, 30, 129), (16, 33, 48), (67, 1025, 33),
+    (1, 1, 1), (1, 2051, 70), (3, 64, 16), (15, 30, 129), (16, 33, 48), (67, 1537, 33),
     (250, 514, 20), (7, 4096, 5),
 ]  # fmt: skip
 
