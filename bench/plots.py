@@ -53,10 +53,11 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
             axis.margins(y=0.35)  # room for the legend
             axis.legend(loc="upper right")
     machine = report["machine"]
-    # Only the engines that were timed: `--avx2` leaves some out.
+    # Only the engines that were timed: `--avx2` leaves some out.  `kernel` is ours.
     engines = report[families[0]]["cases"][0]["seconds"] if families else {}
-    peers = ", ".join(f"{name} {machine[name]}" for name in engines if name in machine)
-    figure.suptitle(f"f32, {machine['processor']}; {machine['kernel']}; {peers}", fontsize=9)
+    peers = (f"{name} {machine[name]}" for name in engines if name in machine and name != "kernel")
+    ours = f"f32, {machine['processor']}; {machine['kernel']}"
+    figure.suptitle(f"{ours}\n{', '.join(peers)}", fontsize=9)
     figure.tight_layout()
     figure.savefig(target, dpi=100)
     plt.close(figure)
