@@ -3,7 +3,7 @@
 
 #define LEAST_COPIED (1 << 17) /* minimum bytes per thread */
 #define COPIED_AT_ONCE 8192    /* elements of a job of copies, about */
-#define COPIED_ROWS 256         /* of a piece, at most MOST_DEPTH: their vectors stay in the first-level cache */
+#define COPIED_ROWS 256        /* of a piece, at most MOST_DEPTH: their vectors stay in the first-level cache */
 #define MOST_INTERLEAVED 8     /* columns that are copied element by element */
 
 /* Copy rows of few elements; elements of a column are neighbours. */

@@ -74,8 +74,8 @@ struct addition {
  * begins: whether these are the first terms; otherwise they are added to `sums`.
  * bias: one value per row, added last, or NULL; with BEGINS_WITH_BIAS, one value per position.
  * finish: the epilogue, or NULL.
- * ahead: what is prefetched meanwhile, as many bytes as the weights have: weights_ahead(), or what the
- * caller reads next. */
+ * ahead: prefetched while the terms are summed, `depth` times a column of weights: weights_ahead(), or
+ * what the caller reads next. */
 #define BEGINS_WITH_BIAS 2
 typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *data,
                             const void *weights, void *sums, int64_t row_stride,
