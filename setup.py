@@ -12,7 +12,9 @@ import hashlib
 import os
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -35,6 +37,18 @@ STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 class BuildKernel(build_ext):
     """Builds the kernel, or says in one line that the package goes without."""
+
+    def build_extensions(self) -> None:
+        """Compile several files at once: setuptools would compile one after another."""
+        compile_in_turn = self.compiler.compile
+
+        def compile_together(sources: list[str], *args: Any, **options: Any) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                objects = pool.map(lambda one: compile_in_turn([one], *args, **options), sources)
+                return [file for files in objects for file in files]
+
+        self.compiler.compile = compile_together
+        super().build_extensions()
 
     def build_extension(self, ext: Extension) -> None:
         """Build it, if it can be built here."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import runpy
+import threading
 import tomllib
+import types
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +46,44 @@ def test_every_dependency_is_explained_in_the_readme() -> None:
         assert requirement.split(">")[0] in section, requirement
 
 
-def test_an_install_without_a_compiler_says_so_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def given_to_setup(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return the arguments with which setup.py calls `setup`."""
     given: dict[str, Any] = {}
+    monkeypatch.setattr(setuptools, "setup", lambda **arguments: given.update(arguments))
+    monkeypatch.chdir(ROOT)
+    runpy.run_path(str(ROOT / "setup.py"))
+    return given
 
+
+def test_several_files_are_compiled_at_once(
+    monkeypatch: pytest.MonkeyPatch, given_to_setup: dict[str, Any]
+) -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    def compile_one(sources: list[str], output_dir: str) -> list[str]:
+        both.wait()
+        return [f"{output_dir}/{source}.o" for source in sources]
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(build_ext, "build_extensions", lambda _: None)
+    command = given_to_setup["cmdclass"]["build_ext"](setuptools.Distribution())
+    command.compiler = types.SimpleNamespace(compile=compile_one)
+    command.build_extensions()
+    assert command.compiler.compile(["a", "b"], output_dir="t") == ["t/a.o", "t/b.o"]
+
+
+def test_an_install_without_a_compiler_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given_to_setup: dict[str, Any],
+) -> None:
     def fail(*_: object) -> None:
         raise CCompilerError("command 'cc' failed: no such file or directory")
 
-    monkeypatch.setattr(setuptools, "setup", lambda **arguments: given.update(arguments))
     monkeypatch.setattr(build_ext, "build_extension", fail)
-    monkeypatch.chdir(ROOT)
-    runpy.run_path(str(ROOT / "setup.py"))
-    (extension,) = given["ext_modules"]
-    given["cmdclass"]["build_ext"](setuptools.Distribution()).build_extension(extension)
+    (extension,) = given_to_setup["ext_modules"]
+    given_to_setup["cmdclass"]["build_ext"](setuptools.Distribution()).build_extension(extension)
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         "deconv-ir: no C compiler here could build the kernel: layers will be computed with "
