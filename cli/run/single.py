@@ -136,6 +136,7 @@ def repeat(
 
 def explain(model: Model, request: RunRequest) -> int:
     """Print the plan for the given arrays, or else for the shapes."""
+    from .resources import limit_threads
     from .tables import print_plan
 
     shapes = input_shapes(model, request.shapes)
@@ -151,5 +152,6 @@ def explain(model: Model, request: RunRequest) -> int:
             shapes |= drawn_shapes(model, shapes, [name for name in shapes if name not in given])
         bound = model.bind(shapes=shapes, outputs=request.wanted)
     report_findings(bound.findings, request.strict)
-    print_plan(bound.plan, as_json=request.as_json, limit=request.memory_limit)
+    with limit_threads(request.threads):
+        print_plan(bound.plan, as_json=request.as_json, limit=request.memory_limit)
     return EXIT_OK

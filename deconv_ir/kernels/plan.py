@@ -212,7 +212,8 @@ class ConvolutionPlan(LayerPlan, abc.ABC):
         if not details:
             return text
         tile = "x".join(map(str, details["tile"]))
-        return f"{text}, tiles of {tile} positions on {details['threads']} threads"
+        threads = details["threads"]
+        return f"{text}, tiles of {tile} positions on {threads} thread{'s' * (threads > 1)}"
 
     @property
     @abc.abstractmethod

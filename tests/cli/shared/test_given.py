@@ -12,6 +12,7 @@ import pytest
 
 import deconv_ir
 from deconv_ir.errors import SettingError
+from deconv_ir.kernels import kernel_info
 from tests.support import IR, Out, invoke, invoke_script
 
 BLOCK = Path(__file__).parents[3] / "samples" / "block" / "block.xml"
@@ -324,6 +325,12 @@ def test_explain_plan_says_whether_it_fits(limit: str, fits: str) -> None:
     assert f"{fits} the memory limit" in invoke(*options).stdout
     assert json.loads(invoke(*options, "--json").stdout)["memory"]["fits"] is (fits[0] == "f")
     assert "memory limit" not in invoke(BLOCK, "--explain-plan").stdout
+
+
+@pytest.mark.skipif(not kernel_info().available, reason="NumPy's plans have no threads")
+@pytest.mark.parametrize(("threads", "said"), [("1", "on 1 thread;"), ("3", "on 3 threads;")])
+def test_explain_plan_plans_for_the_threads_of_the_run(threads: str, said: str) -> None:
+    assert said in invoke(BLOCK, "--explain-plan", "--threads", threads).stdout
 
 
 def test_what_two_passes_compute_is_said() -> None:
