@@ -7,6 +7,8 @@ OUT := out
 SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
+# fuzz-sanitized runs one of ONE_IN cases of large test functions.
+ONE_IN ?= 1
 # Number of test processes; JOBS=0 runs tests in the main process, where pdb works.
 JOBS ?= auto
 PROCESSES = -n $(JOBS) --maxprocesses 8 --dist worksteal
@@ -142,7 +144,7 @@ fit-costs: $(VENV)/installed-dev
 
 # The compiled kernel, in a separate build with sanitizers, against the loop kernel.  Code for
 # AVX-512 is lowered to AVX2, so that it is tested on processors without AVX-512, too.
-SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g \
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1 \
 	-DDECONV_LOWER_AVX512
 SANITIZED = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONPATH=$(abspath $(OUT)/sanitized)
@@ -155,7 +157,7 @@ fuzz-sanitized: $(VENV)/installed-dev
 	@rm -rf build
 	$(SANITIZED) $(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --algorithm direct --algorithm winograd --algorithm bf16
 	@# Without tests that never call the extension, or that start processes.
-	$(SANITIZED) $(PYTEST) -k "not numpy and not col2im and not im2col" \
+	$(SANITIZED) $(PYTEST) --one-in $(ONE_IN) -k "not numpy and not col2im and not im2col" \
 		--ignore tests/kernels/test_numpy_methods.py \
 		tests/kernels tests/hostile/test_kernel_arguments.py tests/hostile/test_kernel_interface.py tests/hostile/test_codes_interface.py
 

@@ -21,7 +21,7 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lxml import etree
@@ -67,13 +67,13 @@ def mutants() -> Iterator[tuple[str, Path, Mutation]]:
             yield f"{group} {number}", path, mutate(choices, path.read_text())
 
 
-def judge_all() -> list[str]:
+def mistakes(drawn: Iterable[tuple[str, Path, Mutation]]) -> list[str]:
     """Return the names of the mutants that are mistakes."""
     core = openvino.Core()
     found = []
     with tempfile.TemporaryDirectory() as folder:
         xml = Path(folder) / "m.xml"
-        for name, path, mutation in mutants():
+        for name, path, mutation in drawn:
             weights = path.with_suffix(".bin").read_bytes()
             if name.startswith("content"):
                 wrong = judge(mutation.text.encode(), weights) is not None
@@ -171,7 +171,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.write:
         version = openvino.__version__.split("-")[0]
-        content = {"seed": SEED, "openvino": version, "mistakes": judge_all()}
+        content = {"seed": SEED, "openvino": version, "mistakes": mistakes(mutants())}
         FROZEN.write_text(json.dumps(content) + "\n")
     frozen = json.loads(FROZEN.read_text())
     assert frozen["seed"] == SEED

@@ -36,7 +36,8 @@ pytestmark = pytest.mark.peers
 
 OPTIONS = choose(severity="info")
 ABOUT_OPENVINO = {"IR114", "IR308", "IR312"}
-CHUNKS = 4
+CHUNKS = 22
+"""Enough for `--one-in` to leave some out."""
 LAYER = re.compile(
     r'<layer id="\d+" name="(?P<name>[^"]*)" type="(?P<type>\w+)" version="(?P<version>\w+)">'
     r"(?:\s*<data (?P<data>[^>]*?)/>)?"
@@ -201,8 +202,8 @@ def test_refusals(chunk: int) -> None:
         if answer not in ("", alone.get(i))  # a layer that it does not need; None: refused
     ]
     assert wrong == []
-    assert len(messages) - len(alone) > 100
-    assert len(alone) > 5
+    assert len(messages) - len(alone) > 20
+    assert len(alone) > 0
 
 
 PORTS = """<net name="n" version="11"><layers>
