@@ -50,7 +50,9 @@ HELD_TO_AVX2 = {
     "OPENBLAS_CORETYPE": "Haswell",
 }
 CAN_BE_HELD = ("model", "kernel", "openvino", "torch")
-TURN = 3
+# Timed calls of an engine in a turn, and turns at least: beside a slow peer, one disturbance must
+# not decide.
+TURN, TURNS = 3, 5
 # Seconds that each check for spinning threads lasts (longer than a clock tick, after which the
 # system updates the CPU times of threads on other cores), and the largest number of checks.
 LOOK, LOOKS = 0.012, 20
@@ -176,7 +178,7 @@ def measure(
     begin = time.perf_counter()
     names = list(runners)
     order = random.Random(0)
-    while time.perf_counter() - begin < seconds or len(times[names[0]]) < 3 * TURN:
+    while time.perf_counter() - begin < seconds or len(times[names[0]]) < TURNS * TURN:
         # An engine must not always run after the same one, whose caches and threads it inherits.
         order.shuffle(names)
         # An untimed call warms up threads and caches, then timed calls follow.
