@@ -10,7 +10,9 @@ from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source, locating, rewire
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
-from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
+from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel, Operation
+from deconv_ir.ir.options import Accuracy
+from deconv_ir.kernels.runtime.cpu import has_pairs
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
@@ -140,10 +142,9 @@ class Preparation:
         constants: dict[Source, Array] = {}
         absorbed: set[int] = set()
         packed = 0
-        layers = [index for index in self.order if index not in self.constant]
-        # A filter is in memory twice while it is packed: the largest goes first, before others use
-        # memory.
-        for index in sorted(layers, key=self._constant_bytes, reverse=True):
+        # A filter may be in memory twice while it is packed: the largest goes first, before others
+        # use memory.
+        for index in self._largest_first():
             if index in absorbed:
                 continue
             rows = self.graph.topology.sources[index]
@@ -266,14 +267,36 @@ class Preparation:
 
         stored = {s: tensor.stored_bytes for s, tensor in self._compressed.items()} | coded
         least = sum(stored[s] if s in stored else size(s) for s in kept)
-        # A matrix is copied while it is packed, in four bytes a code; the largest comes first.
-        copied = (
-            source
-            for index in self.order
-            if self.graph.layers[index].operation.keeps_codes
-            for source in coded.keys() & set(self.graph.topology.sources[index])
-        )
-        return max(least, *map(size, made), *map(size, copied), 0)
+        # What is copied while it is packed, the largest first, beside what has been packed before.
+        held = packing = 0
+        counted: set[Source] = set()
+        for index in self._largest_first():
+            operation = self.graph.layers[index].operation
+            for position, source in enumerate(self.graph.topology.sources[index]):
+                if source is None or source not in kept or source in counted:
+                    continue
+                counted.add(source)
+                held += stored.get(source, size(source))
+                if position in operation.takes_lazy:
+                    copies = self._packing_copies(source, operation, is_coded=source in coded)
+                    packing = max(packing, held + copies * size(source))
+        return max(least, packing, *map(size, made), 0)
+
+    def _largest_first(self) -> list[int]:
+        """Return the layers that run, those with the most bytes of constants first."""
+        layers = [index for index in self.order if index not in self.constant]
+        return sorted(layers, key=self._constant_bytes, reverse=True)
+
+    def _packing_copies(self, source: Source, operation: Operation, *, is_coded: bool) -> int:
+        """Count the copies, in its own type, that are needed to pack a constant."""
+        if is_coded:
+            return int(operation.keeps_codes)  # a matrix, in four bytes a code
+        copies = 0
+        if source not in self._compressed and self._lazy_tensor(source[0]) is None:
+            copies += 1  # else it is read in parts
+        if self.context.accuracy is Accuracy.BF16 and not operation.keeps_codes and has_pairs():
+            copies += 2  # in f32, for the choice, and in bf16
+        return copies
 
     def _find_coded(self) -> Iterator[tuple[Source, int]]:
         """Find the filters that are read in parts and become codes: the bytes of those."""
@@ -283,7 +306,7 @@ class Preparation:
                 continue
             source = rows[1]
             assert source is not None, "a quantised layer has a filter"
-            if 1 not in operation.takes_lazy or self._uses[source[0]] > 1:
+            if 1 not in operation.takes_lazy:
                 continue
             tensor = self._lazy_tensor(source[0])
             is_copied = operation.keeps_codes and tensor is not None and tensor.ndim != 2
@@ -455,11 +478,12 @@ class Preparation:
         constant: Constant | None = None
         if as_lazy_tensor and source in self._compressed:
             constant = self._compressed[source]
-            self._forget(source[0])
-        elif as_lazy_tensor and self._uses[source[0]] == 1 and source[0] not in self._values:
+        elif as_lazy_tensor and source[0] not in self._values:
             constant = self._lazy_tensor(source[0])
         if constant is None:
             constant = self._take(source)
+        else:
+            self._forget(source[0])
         assert constant is not None, "it is one"
         if isinstance(constant, LazyTensor):
             # A limit has to hold for data that need both forms of a filter.

@@ -141,10 +141,14 @@ class LazyTensor:
         """Read all elements."""
         return self.read(0, self.size).reshape(self.shape)
 
-    def parts(self) -> Iterator[tuple[int, Array]]:
-        """Iterate over blocks of whole rows: the index of the first row, and the elements."""
+    def parts(self, multiple: int = 1) -> Iterator[tuple[int, Array]]:
+        """Iterate over blocks of whole rows: the index of the first row, and the elements.
+
+        Each begins at a multiple of `multiple` rows.
+        """
         rows, row = self.shape[0], math.prod(self.shape[1:])
-        step = max(1, self.part_bytes // max(1, row * int(self.dtype.itemsize)))
+        most = self.part_bytes // max(1, row * int(self.dtype.itemsize))
+        step = max(1, most // multiple) * multiple
         for first in range(0, rows, step):
             last = min(first + step, rows)
             yield first, self.read(first * row, last * row)

@@ -8,16 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deconv_ir.ir.lazy_tensor import LazyTensor, whole
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import Algorithm
-from deconv_ir.kernels.compressed import BEYOND_BF16, rounded_matrix
+from deconv_ir.kernels.compressed import is_within_bf16, rounded_matrix
 from deconv_ir.kernels.copies import contiguous
 from deconv_ir.kernels.native import CompiledKernel
 from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
-from deconv_ir.kernels.products import PackedMatrix, RightFactor, can_pack, pack_columns
+from deconv_ir.kernels.products import (
+    Block,
+    PackedMatrix,
+    RightFactor,
+    blocks_of,
+    can_pack,
+    pack_columns,
+)
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import (
     INSTRUCTION_SETS,
@@ -76,20 +83,27 @@ def round_to_bf16(values: Array) -> Array:
     return rounded.view(np.float32).reshape(values.shape)
 
 
-def pack_rounded(matrix: Array) -> RightFactor | None:
-    """Round ``[K, N]`` of f32 to bf16; None if it is small, not of f32, or beyond bf16.
+def pack_rounded(matrix: Constant, *, transposed: bool = False) -> RightFactor | None:
+    """Round ``[K, N]``, or ``[N, K]`` if `transposed`, of f32 to bf16.
 
-    Rows are rounded as well where products of bf16 take less time than those of f32.
+    Returns None if the matrix is small, not of f32, or beyond bf16. Rows are rounded as well where
+    products of bf16 take less time than those of f32.
     """
     if not are_products_faster():
-        return rounded_matrix(matrix)
-    if matrix.dtype != np.float32 or not matrix.size or not can_pack(*matrix.shape):
+        return rounded_matrix(matrix, transposed=transposed)
+    columns, terms = matrix.shape if transposed else matrix.shape[::-1]
+    if matrix.dtype != np.float32 or not matrix.size or not can_pack(terms, columns):
         return None
-    if not np.maximum(matrix.max(), -matrix.min()) < BEYOND_BF16:
+    # A lazy tensor is read twice instead of being in memory as a whole.
+    if not all(is_within_bf16(b.elements) for b in blocks_of(matrix, transposed=transposed)):
         return None
-    pairs = pair_channels(matrix[np.newaxis])[0]
+    pairs = (
+        Block(row // 2, column, pair_channels(elements[np.newaxis])[0])
+        for row, column, elements in blocks_of(matrix, transposed=transposed)
+    )
     isa = INSTRUCTION_SETS.index(pairs_instruction_set())
-    return PackedMatrix(pack_columns(pairs, isa), matrix.shape, isa, pairs=True)
+    packed = pack_columns(pairs, -(-terms // 2), columns, isa)
+    return PackedMatrix(packed, (terms, columns), isa, pairs=True)
 
 
 def are_products_faster() -> bool:
@@ -121,7 +135,7 @@ def pack_faster(
         reason = "the filter is not finite, or NumPy computes the layer"
     if reason is None:
         weights = whole(filter)
-        if not np.abs(weights).max(initial=0) < BEYOND_BF16:
+        if weights.size and not is_within_bf16(weights):
             reason = "a weight is beyond the numbers of bf16"
     if reason is None:
         rounded = Bf16Kernel(

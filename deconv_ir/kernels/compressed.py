@@ -13,6 +13,7 @@ from deconv_ir.kernels.products import (
     IDENTITY,
     MOST_CODED_ROWS,
     RightFactor,
+    blocks_of,
     can_pack,
 )
 from deconv_ir.kernels.runtime import interface
@@ -22,7 +23,7 @@ from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
-    from deconv_ir.ir.lazy_tensor import Codes, LazyTensor
+    from deconv_ir.ir.lazy_tensor import Codes, Constant, LazyTensor
 
 STRIP = 16
 """Columns of a strip, as in simd/compressed.h."""
@@ -201,29 +202,36 @@ def compressed_matrix(tensor: LazyTensor, *, transposed: bool) -> RightFactor | 
     return factor
 
 
-def rounded_matrix(matrix: Array) -> CompressedMatrix | None:
-    """Round ``[K, N]`` of f32 to bf16; None if it is small, not of f32, or beyond bf16.
+def is_within_bf16(matrix: Array) -> bool:
+    """Whether bf16 rounds no number of a matrix to infinity, and all are numbers."""
+    return bool(np.maximum(matrix.max(), -matrix.min()) < BEYOND_BF16)
 
-    Data and sums of products remain f32.
+
+def rounded_matrix(matrix: Constant, *, transposed: bool = False) -> CompressedMatrix | None:
+    """Round ``[K, N]``, or ``[N, K]`` if `transposed`, of f32 to bf16.
+
+    Returns None if the matrix is small, not of f32, or beyond bf16. Data and sums of products
+    remain f32.
     """
-    terms, columns = matrix.shape
+    columns, terms = matrix.shape if transposed else matrix.shape[::-1]
     if matrix.dtype != np.float32 or not matrix.size or not can_pack(terms, columns):
         return None
-    strips = -(-columns // STRIP)
-    out = np.zeros((strips, terms, STRIP), np.uint16)
-    step = max(1, _AT_ONCE // (4 * terms * STRIP)) * STRIP
-    for first in range(0, columns, step):
-        part = np.ascontiguousarray(matrix[:, first : first + step])
-        if not np.abs(part).max() < BEYOND_BF16:
-            return None
-        bits = part.view(np.uint32)
-        rounded = (bits + (0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-        whole = rounded.shape[1] // STRIP * STRIP
-        at = first // STRIP
-        to = out[at : at + whole // STRIP]
-        to[...] = rounded[:, :whole].reshape(terms, -1, STRIP).swapaxes(0, 1)
-        if whole < rounded.shape[1]:
-            out[-1, :, : columns % STRIP] = rounded[:, whole:]
+    out = np.zeros((-(-columns // STRIP), terms, STRIP), np.uint16)
+    for row, column, block in blocks_of(matrix, transposed=transposed):
+        rows, width = block.shape
+        step = max(1, _AT_ONCE // (4 * rows * STRIP)) * STRIP
+        for first in range(0, width, step):
+            part = np.ascontiguousarray(block[:, first : first + step])
+            if not is_within_bf16(part):
+                return None
+            bits = part.view(np.uint32)
+            rounded = (bits + (0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+            whole = rounded.shape[1] // STRIP * STRIP
+            at = (column + first) // STRIP
+            to = out[at : at + whole // STRIP, row : row + rows]
+            to[...] = rounded[:, :whole].reshape(rows, -1, STRIP).swapaxes(0, 1)
+            if whole < rounded.shape[1]:
+                out[-1, row : row + rows, : columns % STRIP] = rounded[:, whole:]
     scaling = _Scaling(1, None, None)
     factor = CompressedMatrix(
         (terms, columns), interface.COMPRESSED_BF16, out, None, scaling, halves=False

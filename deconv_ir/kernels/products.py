@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import isa_number
@@ -26,6 +27,7 @@ from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.lazy_tensor import Constant
 
 # Maximum number of pieces of a result for threads, minimum multiply-adds of a piece and, if
 # matrices are divided, its minimum rows or columns.
@@ -39,6 +41,8 @@ _LEAST_ROWS, _LEAST_COMPILED = 8, 1 << 15
 _LEAST_COLUMNS = 9
 # Minimum number of elements of a matrix that is packed.
 _LEAST_PACKED = 1 << 10
+# Columns of a transposed matrix that are read at once, at least.
+_COLUMNS_AT_ONCE = 16
 _MOST_STACKED = 8
 MOST_CODED_ROWS = 4
 """Rows up to which a product looks codes up: unpacked ones are faster for more."""
@@ -152,26 +156,52 @@ def can_pack(terms: int, columns: int) -> bool:
     return bool(4 * (-columns % module.PRODUCT_LANES) <= columns)
 
 
-def pack_matrix(matrix: Array) -> PackedMatrix | None:
-    """Pack ``[K, N]``.
+class Block(NamedTuple):
+    """A block of a matrix, and where it is in it."""
+
+    row: int
+    column: int
+    elements: Array
+
+
+def blocks_of(matrix: Constant, *, transposed: bool = False) -> Iterator[Block]:
+    """Iterate over blocks of ``[K, N]``, or ``[N, K]`` if `transposed`; an array is one block.
+
+    A lazy tensor is read in parts, which begin at even rows or at multiples of 16 columns.
+    """
+    if not isinstance(matrix, LazyTensor):
+        yield Block(0, 0, matrix.T if transposed else matrix)
+        return
+    for first, elements in matrix.parts(multiple=_COLUMNS_AT_ONCE if transposed else 2):
+        part = elements.reshape(-1, matrix.shape[1])
+        yield Block(0, first, part.T) if transposed else Block(first, 0, part)
+
+
+def pack_matrix(matrix: Constant, *, transposed: bool = False) -> PackedMatrix | None:
+    """Pack ``[K, N]``, or ``[N, K]`` if `transposed`; a lazy tensor is read in parts.
 
     Returns None if the extension was not built, if the matrix is small or not of f32, or if more
     than a quarter of the packed matrix would be padding.
     """
-    module = compiled_module()
-    if module is None or matrix.dtype != np.float32 or not can_pack(*matrix.shape):
+    columns, terms = matrix.shape if transposed else matrix.shape[::-1]
+    if compiled_module() is None or matrix.dtype != np.float32 or not can_pack(terms, columns):
         return None
     isa = isa_number()
-    return PackedMatrix(pack_columns(matrix, isa), matrix.shape, isa)
+    packed = pack_columns(blocks_of(matrix, transposed=transposed), terms, columns, isa)
+    return PackedMatrix(packed, (terms, columns), isa)
 
 
-def pack_columns(matrix: Array, isa: int) -> Array:
+def pack_columns(blocks: Iterable[Block], terms: int, columns: int, isa: int) -> Array:
     """Return ``[K, N]``, of elements of four bytes, in panels for an instruction set."""
     module = compiled_module()
     assert module is not None, "it packs matrices"
-    matrix = matrix if matrix.flags.aligned else matrix.copy()
-    packed = np.empty(len(matrix) * padded_columns(matrix.shape[1]), np.float32)
-    module.pack_columns(matrix, packed, interface.pack_columns_fields(isa=isa))
+    packed = np.zeros(terms * padded_columns(columns), np.float32)
+    for row, column, block in blocks:
+        elements = block if block.flags.aligned else block.copy()
+        fields = interface.pack_columns_fields(
+            isa=isa, terms=terms, columns=columns, row=row, column=column
+        )
+        module.pack_columns(elements, packed, fields)
     return packed
 
 

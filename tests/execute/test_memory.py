@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -301,3 +302,75 @@ used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 assert 0 < available_bytes() <= min(before, limit - used) + (1 << 20), available_bytes()
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def product(*, transposed: bool = False, turned: bool = False, uses: int = 1) -> IR:
+    """Multiply by a constant of 16 MiB, as it is stored or transposed by a layer."""
+    ir, side = IR(), 2048
+    y = ir.parameter("x", f"3,{side}")
+    matrix = ir.const(np.full((side, side), 0.01, np.float32))
+    if turned:
+        matrix = ir.layer("Transpose", [matrix, ir.const(np.array([1, 0]))])
+    for _ in range(uses):
+        y = ir.layer("MatMul", [y, matrix], {"transpose_b": str(transposed).lower()})
+    ir.result(y)
+    return ir
+
+
+def convolution(kind: str, kernel: int, uses: int = 1) -> IR:
+    """Convolve with a filter of 16 MiB."""
+    ir, channels = IR(), 2048 // kernel
+    y = ir.parameter("x", f"1,{channels},3,3")
+    filter_ = ir.const(np.full((channels, channels, kernel, kernel), 0.01, np.float32))
+    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    for _ in range(uses):
+        y = ir.layer(kind, [y, filter_], how)
+    ir.result(y)
+    return ir
+
+
+PACKED = {
+    "matrix": product(),
+    "matrix, transposed": product(transposed=True),
+    "matrix, used twice": product(uses=2),
+    "matrix, folded": product(turned=True),
+    "filter": convolution("ConvolutionBackpropData", 4),
+    "filter, used twice": convolution("ConvolutionBackpropData", 4, 2),
+    "filter of one tap": convolution("Convolution", 1),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the bound is Linux's")
+@pytest.mark.parametrize("accuracy", ["fast", "bf16"])
+@pytest.mark.parametrize("name", PACKED)
+def test_a_limit_holds_while_constants_are_packed(name: str, accuracy: str, tmp_path: Path) -> None:
+    """What a process may write is its limit, and 4 MiB for code and objects."""
+    code = """
+import resource, sys, numpy as np, deconv_ir
+deconv_ir.set_threads(1)
+def load(path, **how):
+    model = deconv_ir.load(path, accuracy=sys.argv[3], **how)
+    (port,) = model.inputs.values()
+    return model, [np.ones(port.shape, np.float32)]
+model, x = load(sys.argv[1])
+model.run(x)
+limit = load(sys.argv[2])[0].bind().plan.peak_bytes
+model, x = load(sys.argv[2], memory_limit=limit)
+status = open("/proc/self/status").read()
+used = 1024 * int(status.partition("VmData:")[2].split()[0])
+bound = used + limit + (4 << 20)
+resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
+assert next(iter(model.run(x).values())).any()
+"""
+    folder = tmp_path / "warm"
+    folder.mkdir()
+    warm = IR()
+    y = warm.parameter("x", "1,8,3,3")
+    y = warm.layer("MatMul", [y, warm.const(np.ones((3, 64), np.float32))])
+    warm.result(y)
+    paths = map(str, (warm.save(folder), PACKED[name].save(tmp_path)))
+    subprocess.run(
+        [sys.executable, "-c", code, *paths, accuracy],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        check=True,
+    )

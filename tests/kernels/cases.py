@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.kernels import naive, naive_convolution, pack_convolution, pack_deconvolution
 from deconv_ir.kernels.activation import Activation
@@ -82,6 +83,19 @@ def random_filter(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtyp
     """As random_array, but floats keep away from 0: Winograd refuses taps that almost vanish."""
     values = random_array(rng, shape, dtype)
     return values if dtype.kind in "iu" else (values + np.copysign(0.3, values)).astype(dtype)
+
+
+def lazy_tensor(
+    array: Any, part_bytes: int = 1 << 20, asked: list[tuple[int, int]] | None = None
+) -> LazyTensor:
+    """Return a lazy tensor of an array; its reads are appended to `asked`."""
+
+    def read(start: int, stop: int) -> Any:
+        if asked is not None:
+            asked.append((start, stop))
+        return array.reshape(-1)[start:stop].copy()
+
+    return LazyTensor(array.shape, array.dtype, read, part_bytes)
 
 
 def as_bf16(values: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.cases import ISAS, Case, among_others, as_bf16, draw, draw_odd, same_bits
+from kernels.cases import ISAS, Case, among_others, as_bf16, draw, draw_odd, lazy_tensor, same_bits
 
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.scratchpad import ScratchpadBudget
@@ -217,6 +217,30 @@ def test_products_whose_rows_are_rounded_too(
 
 @needs_compiled
 @pytest.mark.parametrize("faster", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("terms", "columns"), [(64, 48), (33, 130), (1, 1030), (1101, 97)])
+@pytest.mark.parametrize("part_bytes", [1, 9000])
+def test_a_rounded_matrix_that_is_read_in_parts(
+    emulated: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    faster: bool,
+    transposed: bool,
+    terms: int,
+    columns: int,
+    part_bytes: int,
+) -> None:
+    monkeypatch.setattr(bf16, "are_products_faster", lambda: faster)
+    matrix = RNG.standard_normal((terms, columns)).astype(np.float32)
+    data = as_bf16(RNG.standard_normal((9, terms)).astype(np.float32))
+    stored = np.ascontiguousarray(matrix.T) if transposed else matrix
+    factor = pack_rounded(lazy_tensor(stored, part_bytes), transposed=transposed)
+    assert factor is not None
+    a, b = data.astype(np.float64), as_bf16(matrix).astype(np.float64)
+    assert (np.abs(factor.multiply(data) - a @ b) <= 4e-6 * (np.abs(a) @ np.abs(b))).all()
+
+
+@needs_compiled
+@pytest.mark.parametrize("faster", [False, True])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -3.4e38])
 def test_a_matrix_beyond_bf16_is_not_rounded(
     monkeypatch: pytest.MonkeyPatch, value: float, faster: bool
@@ -225,6 +249,7 @@ def test_a_matrix_beyond_bf16_is_not_rounded(
     matrix = np.ones((64, 64), np.float32)
     matrix[5, 60] = value
     assert pack_rounded(matrix) is None
+    assert pack_rounded(lazy_tensor(matrix, 600)) is None
 
 
 def chosen(case: Case) -> ConvolutionKernel:

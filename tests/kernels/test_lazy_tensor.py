@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from kernels.cases import lazy_tensor
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, joined, whole
 from deconv_ir.kernels import pack_convolution, pack_deconvolution
@@ -14,17 +15,6 @@ from deconv_ir.kernels.numpy.kernel import NonFiniteKernel
 from deconv_ir.kernels.runtime.extension import compiled_module
 
 RNG = np.random.default_rng(0)
-
-
-def lazy_tensor(array, part_bytes=1 << 20, asked=None):
-    """Return a lazy tensor of an array, with a record of its reads."""
-
-    def read(start, stop):
-        if asked is not None:
-            asked.append((start, stop))
-        return array.reshape(-1)[start:stop].copy()
-
-    return LazyTensor(array.shape, array.dtype, read, part_bytes)
 
 
 @pytest.mark.parametrize("kind", [pack_convolution, pack_deconvolution])

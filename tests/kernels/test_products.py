@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
+from kernels.cases import lazy_tensor
 from support import batches
 
 from deconv_ir.kernels import Activation, ActivationType, set_threads
@@ -158,6 +159,28 @@ def test_random_stacks(seeds: range) -> None:
 
 
 @compiled
+@pytest.mark.parametrize("part_bytes", [1, 3000, 1 << 16])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("isa", ISAS)
+def test_a_matrix_that_is_read_in_parts(
+    isa: str, transposed: bool, part_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts end within panels of columns, and have more rows than are packed at once."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    rng = np.random.default_rng(4)
+    for k, n in ((1, 1030), (41, 66), (800, 17), (385, 130)):
+        a, b = (rng.standard_normal(s).astype(np.float32) for s in ((9, k), (k, n)))
+        matrix = np.ascontiguousarray(b.T) if transposed else b
+        packed = pack_matrix(lazy_tensor(matrix, part_bytes), transposed=transposed)
+        if packed is None:  # columns that would be padding
+            assert k == 800
+            continue
+        magnitude = np.abs(a).astype(np.float64) @ np.abs(b)
+        error = np.abs(packed.multiply(a) - a.astype(np.float64) @ b)
+        assert (error <= 6e-8 * (k + 2) * magnitude).all()
+
+
+@compiled
 def test_numbers_that_are_not_usual() -> None:
     a = np.random.default_rng(1).standard_normal((19, 300)).astype(np.float32)
     b = np.random.default_rng(2).standard_normal((300, 77)).astype(np.float32)
@@ -239,6 +262,7 @@ def test_c_refuses_what_does_not_fit() -> None:
     assert module is not None
     a, b, out = (np.zeros(shape, np.float32) for shape in ((3, 4), (4, 5), (3, 5)))
     packed = np.zeros(4 * 16, np.float32)
+    whole = {"isa": 0, "terms": 4, "columns": 5, "row": 0, "column": 0}
 
     def fields(**change: Any) -> bytes:
         how = {"isa": 0, "is_packed": False, "pairs": False, "threads": 1} | EPILOGUE
@@ -260,4 +284,9 @@ def test_c_refuses_what_does_not_fit() -> None:
             module.multiply(a, b, None, out, fields(activation=activation, function=function))
     for pair in ((b, packed[:15]), (b[None], packed), (b.astype("f8"), packed), (b[:0], packed)):
         with pytest.raises(ValueError, match="fit"):
-            module.pack_columns(*pair, interface.pack_columns_fields(isa=0))
+            module.pack_columns(*pair, interface.pack_columns_fields(**whole))
+    for change in ({"isa": 9}, {"terms": 3}, {"terms": 9}, {"terms": 1 << 62}, {"columns": 4},
+                   {"columns": 0}, {"columns": -1}, {"columns": 65}, {"columns": 1 << 62},
+                   {"row": 1}, {"row": -1}, {"column": 1}, {"column": -1}):  # fmt: skip
+        with pytest.raises(ValueError, match="fit"):
+            module.pack_columns(b, packed, interface.pack_columns_fields(**whole | change))

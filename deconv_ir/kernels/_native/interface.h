@@ -165,8 +165,9 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
 /* softmax(data, out, fields): along the second of three axes */
 #define SOFTMAX_FIELDS(I, D, V) I(isa) I(logarithm) I(threads)
 
-/* pack_columns(b, out, fields): for multiply() */
-#define PACK_COLUMNS_FIELDS(I, D, V) I(isa)
+/* pack_columns(b, out, fields): for multiply(), a block of a matrix [terms, columns] from (row, column) on; out
+ * held zeros before the first block */
+#define PACK_COLUMNS_FIELDS(I, D, V) I(isa) I(terms) I(columns) I(row) I(column)
 
 /* multiply(a, b, bias or None, out, fields): stacks of matrices; a packed b is a single matrix, the
  * bias a single row.  `pairs`: the packed matrix has the bf16 of two terms in an element, to which the rows of a,

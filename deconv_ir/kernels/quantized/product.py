@@ -10,7 +10,13 @@ import numpy as np
 
 from deconv_ir.ir.quantization import FOUR, CodeLayout, Levels, WeightLevels
 from deconv_ir.kernels.activation import Activation
-from deconv_ir.kernels.products import RightFactor, matmul, pack_columns, padded_columns
+from deconv_ir.kernels.products import (
+    Block,
+    RightFactor,
+    matmul,
+    pack_columns,
+    padded_columns,
+)
 from deconv_ir.kernels.quantized.codes import in_numpy
 from deconv_ir.kernels.quantized.filter import (
     NO_CODES,
@@ -143,7 +149,8 @@ class QuantizedMatrix(RightFactor):
         elements[:terms] = np.ascontiguousarray(codes).view(np.uint8) ^ _SHIFT
         fours = np.ascontiguousarray(elements.reshape(-1, FOUR, columns).swapaxes(1, 2))
         del elements
-        self._codes = pack_columns(fours.view(np.float32)[..., 0], self._isa)
+        packed = Block(0, 0, fours.view(np.float32)[..., 0])
+        self._codes = pack_columns([packed], len(fours), columns, self._isa)
         # What `interface.h` says about multiply_quantized().
         wholes = whole_deltas(self._deltas, terms)
         self._bases = np.zeros((2, padded_columns(columns)), np.int32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x52267E5
+INTERFACE = 0x584DCE3
 """The hash of the header."""
 
 AXES = 3
@@ -291,11 +291,11 @@ def softmax_fields(*, isa: int, logarithm: int, threads: int) -> bytes:
     return _softmax(isa, logarithm, threads)
 
 
-_pack_columns = Struct("=q").pack
+_pack_columns = Struct("=qqqqq").pack
 
 
-def pack_columns_fields(*, isa: int) -> bytes:
-    return _pack_columns(isa)
+def pack_columns_fields(*, isa: int, terms: int, columns: int, row: int, column: int) -> bytes:
+    return _pack_columns(isa, terms, columns, row, column)
 
 
 _multiply = Struct("=qqqqdddqddq").pack

@@ -11,7 +11,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
 from deconv_ir.ir.dtypes import F32, F64, I8, Array
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
 from deconv_ir.ir.operation import (
     Arrays,
     Call,
@@ -193,13 +193,10 @@ class MatMul(Operation):
         factor: RightFactor | None = None
         if isinstance(found.matrix, LazyTensor):
             factor = compressed_matrix(found.matrix, transposed=self.transpose_b)
+        if factor is None and context.accuracy is Accuracy.BF16:
+            factor = pack_rounded(found.matrix, transposed=self.transpose_b)
         if factor is None:
-            matrix = whole(found.matrix)
-            matrix = matrix.T if self.transpose_b else matrix
-            if context.accuracy is Accuracy.BF16:
-                factor = pack_rounded(matrix)
-            if factor is None:
-                factor = pack_matrix(matrix)
+            factor = pack_matrix(found.matrix, transposed=self.transpose_b)
         return None if factor is None else _Product(self, factor, found)
 
     def prepare_quantized(
@@ -231,7 +228,7 @@ class MatMul(Operation):
         a, b = constants
         if a is not None or b is None or b.ndim < 2 or element_count(b.shape[:-2]) != 1:
             return None
-        matrix = b if b.ndim == 2 else whole(b).reshape(b.shape[-2:])
+        matrix = b.reshape(*b.shape[-2:])
         columns = matrix.shape[0 if self.transpose_b else 1]
         axes = 1 if epilogue.addend is None else max(1, epilogue.addend.ndim)
         fused = as_kernel_epilogue(epilogue, axes, axes - 1, columns, b.dtype)

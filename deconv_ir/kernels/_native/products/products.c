@@ -39,10 +39,10 @@ static void place_lines(const float *in, int64_t step, int64_t count, int64_t de
 #undef PLACE
 }
 
-void pack(const struct product *p, const float *in, int64_t step, int64_t line, int64_t depth,
-          int64_t width, int64_t padded, float *gathered, float *out) {
+/* pack() without its zeros. */
+static void place(const struct product *p, const float *in, int64_t step, int64_t line,
+                  int64_t depth, int64_t width, int64_t padded, float *gathered, float *out) {
     const int64_t lanes = p->kernels->lanes;
-    if (width < padded) memset(out, 0, (size_t)(depth * padded) * sizeof *out);
     if (line == 1) place_lines(in, step, width, depth, padded, out);
     else if (step == 1)
         for (int64_t w = 0; w < width; w += lanes) {
@@ -53,6 +53,12 @@ void pack(const struct product *p, const float *in, int64_t step, int64_t line, 
     else
         for (int64_t k = 0; k < depth; k++)
             for (int64_t w = 0; w < width; w++) out[k * padded + w] = in[k * step + w * line];
+}
+
+void pack(const struct product *p, const float *in, int64_t step, int64_t line, int64_t depth,
+          int64_t width, int64_t padded, float *gathered, float *out) {
+    if (width < padded) memset(out, 0, (size_t)(depth * padded) * sizeof *out);
+    place(p, in, step, line, depth, width, padded, gathered, out);
 }
 
 /* Pack some rows of a panel of b. */
@@ -440,7 +446,23 @@ int take_kernels(struct product *p, int64_t isa, enum accumulator accumulator) {
     return 1;
 }
 
-/* out: at least K rows of whole vectors */
+/* Place a block of b in the panels that it is in, of `terms` rows. */
+static void place_block(const struct product *p, const struct pack_columns_fields *f, int64_t width,
+                        float *out) {
+    const int64_t lanes = p->kernels->lanes;
+    float gathered[MOST_DEPTH * CACHE_LINE / sizeof(float)];
+    for (int64_t panel = 0; panel < p->panels; panel++) {
+        const int64_t begin = panel_begin(p->vectors, p->panels, panel) * lanes;
+        const int64_t end = panel_begin(p->vectors, p->panels, panel + 1) * lanes;
+        const int64_t first = most(f->column, begin), last = least(f->column + width, end);
+        for (int64_t k = 0; first < last && k < p->k; k += MOST_DEPTH)
+            place(p, p->b.first + k * p->b.row + (first - f->column) * p->b.column, p->b.row,
+                  p->b.column, least(MOST_DEPTH, p->k - k), last - first, end - begin, gathered,
+                  out + begin * f->terms + (f->row + k) * (end - begin) + first - begin);
+    }
+}
+
+/* out: `terms` rows of whole vectors */
 PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
     (void)module;
     int held = 0, failed = -1;
@@ -452,18 +474,13 @@ PyObject *module_pack_columns(PyObject *module, PyObject *arguments) {
     if (PyObject_GetBuffer(given[0], &buffers[0], PyBUF_STRIDED_RO) == 0) held++;
     if (held == 1 && PyObject_GetBuffer(given[1], &buffers[1], PyBUF_CONTIG) == 0) held++;
     if (held == 2 && take_matrices(&buffers[0], &p.b) && buffers[0].ndim == 2) {
-        p.k = buffers[0].shape[0], p.n = buffers[0].shape[1];
-        if (take_kernels(&p, f.isa, ACC_F32) &&
-            buffers[1].len >= p.k * p.vectors * p.kernels->lanes * (int64_t)sizeof(float)) {
-            float gathered[MOST_DEPTH * CACHE_LINE / sizeof(float)];
-            for (int64_t panel = 0; panel < p.panels; panel++) {
-                const int64_t begin = panel_begin(p.vectors, p.panels, panel);
-                const int64_t columns = panel_begin(p.vectors, p.panels, panel + 1) - begin;
-                for (int64_t k = 0; k < p.k; k += MOST_DEPTH)
-                    pack_panel(&p, p.b.first + k * p.b.row, panel, least(MOST_DEPTH, p.k - k),
-                               gathered, (float *)buffers[1].buf +
-                               (begin * p.k + k * columns) * p.kernels->lanes);
-            }
+        const int64_t bytes = buffers[1].len, width = buffers[0].shape[1];
+        p.k = buffers[0].shape[0], p.n = f.columns;
+        if (0 < f.columns && f.columns <= bytes && take_kernels(&p, f.isa, ACC_F32) &&
+            f.terms <= bytes / (p.vectors * p.kernels->lanes * (int64_t)sizeof(float)) &&
+            0 <= f.row && f.row <= f.terms - p.k && 0 <= f.column &&
+            f.column <= f.columns - width) {
+            place_block(&p, &f, width, buffers[1].buf);
             failed = 0;
         }
     }
