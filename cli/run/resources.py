@@ -30,12 +30,12 @@ def limit_threads(threads: int | None) -> Iterator[None]:
     import numpy as np
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from deconv_ir.kernels import set_threads
+    from deconv_ir.kernels import get_threads, set_threads
 
     np.ones((1, 1)) @ np.ones((1, 1))  # the BLAS must be loaded to be bounded
     set_threads(threads)
     try:
-        with threadpool_limits(threads):
+        with threadpool_limits(get_threads()):  # kernels bound it
             yield
     finally:
         set_threads(None)

@@ -328,7 +328,10 @@ def test_explain_plan_says_whether_it_fits(limit: str, fits: str) -> None:
 
 
 @pytest.mark.skipif(not kernel_info().available, reason="NumPy's plans have no threads")
-@pytest.mark.parametrize(("threads", "said"), [("1", "on 1 thread;"), ("3", "on 3 threads;")])
+@pytest.mark.parametrize(
+    ("threads", "said"),
+    [("1", "on 1 thread;"), ("3", "on 3 threads;"), (str(1 << 64), " threads;")],
+)
 def test_explain_plan_plans_for_the_threads_of_the_run(threads: str, said: str) -> None:
     assert said in invoke(BLOCK, "--explain-plan", "--threads", threads).stdout
 
