@@ -18,7 +18,7 @@ from deconv_ir.kernels.native import CompiledKernel
 from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.products import (
-    Block,
+    MatrixBlock,
     PackedMatrix,
     RightFactor,
     blocks_of,
@@ -98,7 +98,7 @@ def pack_rounded(matrix: Constant, *, transposed: bool = False) -> RightFactor |
     if not all(is_within_bf16(b.elements) for b in blocks_of(matrix, transposed=transposed)):
         return None
     pairs = (
-        Block(row // 2, column, pair_channels(elements[np.newaxis])[0])
+        MatrixBlock(row // 2, column, pair_channels(elements[np.newaxis])[0])
         for row, column, elements in blocks_of(matrix, transposed=transposed)
     )
     isa = INSTRUCTION_SETS.index(pairs_instruction_set())

@@ -156,7 +156,7 @@ def can_pack(terms: int, columns: int) -> bool:
     return bool(4 * (-columns % module.PRODUCT_LANES) <= columns)
 
 
-class Block(NamedTuple):
+class MatrixBlock(NamedTuple):
     """A block of a matrix, and where it is in it."""
 
     row: int
@@ -164,17 +164,17 @@ class Block(NamedTuple):
     elements: Array
 
 
-def blocks_of(matrix: Constant, *, transposed: bool = False) -> Iterator[Block]:
+def blocks_of(matrix: Constant, *, transposed: bool = False) -> Iterator[MatrixBlock]:
     """Iterate over blocks of ``[K, N]``, or ``[N, K]`` if `transposed`; an array is one block.
 
     A lazy tensor is read in parts, which begin at even rows or at multiples of 16 columns.
     """
     if not isinstance(matrix, LazyTensor):
-        yield Block(0, 0, matrix.T if transposed else matrix)
+        yield MatrixBlock(0, 0, matrix.T if transposed else matrix)
         return
     for first, elements in matrix.parts(multiple=_COLUMNS_AT_ONCE if transposed else 2):
         part = elements.reshape(-1, matrix.shape[1])
-        yield Block(0, first, part.T) if transposed else Block(first, 0, part)
+        yield MatrixBlock(0, first, part.T) if transposed else MatrixBlock(first, 0, part)
 
 
 def pack_matrix(matrix: Constant, *, transposed: bool = False) -> PackedMatrix | None:
@@ -191,7 +191,7 @@ def pack_matrix(matrix: Constant, *, transposed: bool = False) -> PackedMatrix |
     return PackedMatrix(packed, (terms, columns), isa)
 
 
-def pack_columns(blocks: Iterable[Block], terms: int, columns: int, isa: int) -> Array:
+def pack_columns(blocks: Iterable[MatrixBlock], terms: int, columns: int, isa: int) -> Array:
     """Return ``[K, N]``, of elements of four bytes, in panels for an instruction set."""
     module = compiled_module()
     assert module is not None, "it packs matrices"

@@ -11,7 +11,7 @@ import numpy as np
 from deconv_ir.ir.quantization import FOUR, CodeLayout, Levels, WeightLevels
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.products import (
-    Block,
+    MatrixBlock,
     RightFactor,
     matmul,
     pack_columns,
@@ -149,7 +149,7 @@ class QuantizedMatrix(RightFactor):
         elements[:terms] = np.ascontiguousarray(codes).view(np.uint8) ^ _SHIFT
         fours = np.ascontiguousarray(elements.reshape(-1, FOUR, columns).swapaxes(1, 2))
         del elements
-        packed = Block(0, 0, fours.view(np.float32)[..., 0])
+        packed = MatrixBlock(0, 0, fours.view(np.float32)[..., 0])
         self._codes = pack_columns([packed], len(fours), columns, self._isa)
         # What `interface.h` says about multiply_quantized().
         wholes = whole_deltas(self._deltas, terms)
