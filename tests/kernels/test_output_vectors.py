@@ -29,6 +29,7 @@ GEOMETRIES: dict[str, tuple[Any, ...]] = {
 # Only for transposed layers, whose rows belong to several sub-convolutions.
 TRANSPOSED: dict[str, tuple[Any, ...]] = {
     "tiny planes": (1, 40, 64, (4, 4), (4, 4), (2, 2), (1, 1), (1, 1), (8, 8)),
+    "tiny planes, a large filter": (1, 420, 64, (4, 4), (4, 4), (2, 2), (1, 1), (1, 1), (8, 8)),
     "tiny planes of wide groups": (2, 150, 128, (3, 5), (5, 4), (2, 2), (1, 1), (2, 1), (6, 10)),
     "a tiny volume": (1, 70, 64, (2, 3, 2), (4, 3, 4), (2, 1, 2), (1, 1, 1), (1, 1, 1), (4, 3, 4)),
     "a stride of 3 without taps": (1, 9, 64, (2, 4), (2, 2), (3, 3), (1, 1), (0, 0), (6, 12)),

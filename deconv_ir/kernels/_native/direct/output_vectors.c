@@ -18,8 +18,10 @@
 #define NEAR_WEIGHTS ((int64_t)128 << 10)
 #define NEAR_TAPS (NEAR_WEIGHTS / (int64_t)(OUT_VECTORS * 16 * sizeof(float))) /* of all channels */
 
-/* Weights outside of the second-level cache are prefetched for vectors of positions only; several
- * images share them. */
+#define FEWEST_POSITIONS (2 * OUT_POSITIONS)
+
+/* Weights outside of the second-level cache are prefetched while positions of one image are summed, if
+ * these are enough; several images share them. */
 int takes_output_vectors(const struct kernel *k, const struct run *run, const struct plan *plan,
                          const struct tiling *t) {
     const struct axis *a = plan->axes;
@@ -28,10 +30,12 @@ int takes_output_vectors(const struct kernel *k, const struct run *run, const st
         if (a[i].output % a[i].out_stride) return 0;
     /* The last tile has the remaining blocks, which must fill vectors, too. */
     const int64_t weights = k->packing.group_size * k->kernels->size;
+    const int64_t positions = t->shape[0] * t->shape[1] * t->shape[2];
+    const int shared = t->images > 1 || positions >= FEWEST_POSITIONS;
     const int whole = t->blocks % OUT_BLOCKS == 0 && k->packing.blocks % OUT_BLOCKS == 0 &&
                       k->problem.channels_out == k->packing.blocks * k->kernels->rows;
     return k->kernels->sum_outputs && !t->compact && whole && k->problem.folded == 1 &&
-           (weights <= k->problem.machine.sure_level2 || t->images > 1) && plan->depth <= NEAR_TAPS &&
+           (weights <= k->problem.machine.sure_level2 || shared) && plan->depth <= NEAR_TAPS &&
            k->problem.element == F32 && !is_streamed(k, run) && !plan->leaves_out && !k->codes;
 }
 
