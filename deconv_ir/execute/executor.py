@@ -177,7 +177,13 @@ class Executor:
             add_tensors=self._add_tensors,
         )
         self._least_bytes = preparation.least_bytes
-        require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)
+        # Tensors are not counted yet: a run may need more.
+        require_memory(
+            self._least_bytes,
+            self.memory_limit,
+            subject="preparing the model",
+            file=self.graph.file,
+        )
         prepared = preparation.run()
         if prepared.quantizes:
             from deconv_ir.execute.coded import join_quantized
