@@ -42,13 +42,13 @@ def check(**options: Any) -> int:
     DOC is Markdown, reStructuredText, HTML, plain text or a notebook; a folder stands for
     the documents in it, '-' for standard input.
     """
-    from .documents import check_documents, expand
+    from .documents import check_documents, find_documents
 
     request = CheckRequest(**options)
     if request.output is not None:
         from ..shared.guard import Guard
 
-        checked = ((f"{d}, which is checked", d) for d in expand(request.documents))
+        checked = ((f"{d}, which is checked", d) for d in find_documents(request.documents))
         Guard(checked).allow("--output", request.output)
     code, text = check_documents(request)
     write(text, request.format_, request.output)

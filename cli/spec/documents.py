@@ -26,6 +26,7 @@ from ..shared.common import (
     EXIT_OK,
     FROM_STDIN,
     STREAM,
+    Mistake,
     read_standard_input,
     report_error,
     unified_diff,
@@ -36,8 +37,15 @@ if TYPE_CHECKING:
     from .request import CheckRequest, FixRequest
 
 
-def expand(paths: Sequence[str]) -> Iterator[str]:
-    """Yield the documents that the user named; a folder provides the documents in it."""
+def find_documents(paths: Sequence[str]) -> list[str]:
+    """Return the documents that the user named; a folder provides the documents in it."""
+    found = list(_expand(paths))
+    if not found:
+        raise Mistake(f"{paths[0]}: this folder has no document ({', '.join(SUFFIXES)})")
+    return found
+
+
+def _expand(paths: Sequence[str]) -> Iterator[str]:
     for path in paths:
         if path != STREAM and Path(path).is_dir():
             for folder, folders, files in os.walk(path):
@@ -64,7 +72,7 @@ def check_documents(request: CheckRequest) -> tuple[int, str]:
     """Check documents, continuing after invalid ones; return exit code and report."""
     checked: list[tuple[Document, list[Judgement]]] = []
     broken = False
-    for path in expand(request.documents):
+    for path in find_documents(request.documents):
         try:
             document = _open(path, request.limits)
         except DeconvError as error:
@@ -87,7 +95,7 @@ _RANKS = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 def fix_documents(request: FixRequest) -> int:
     """Fix documents in place, or show the changes, and return the exit code."""
     code = EXIT_OK
-    for path in expand(request.documents):
+    for path in find_documents(request.documents):
         try:
             document = _open(path, request.limits)
             changed, left = _fix(document, path, request)

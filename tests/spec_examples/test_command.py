@@ -179,6 +179,14 @@ def test_a_folder_stands_for_its_documents(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("action", ["check", "fix"])
+def test_a_folder_without_documents_is_a_mistake(tmp_path: Path, action: str) -> None:
+    (tmp_path / "model.xml").write_text(XML)
+    result = invoke(action, tmp_path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"error: {tmp_path}: this folder has no document (.md, ")
+
+
 def test_one_broken_document_stops_no_other(tmp_path: Path, doc: Path) -> None:
     (tmp_path / "image.txt").write_bytes(b"\0\1")
     result = invoke("check", tmp_path / "image.txt", tmp_path / "none.md", doc)
