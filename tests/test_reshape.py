@@ -71,6 +71,8 @@ def test_the_batch_in_a_constant_of_reshape(
     model = deconv_ir.load(classifier(pattern, **options).save(tmp_path))
     x = RNG.standard_normal((3, 3, 2, 2)).astype(np.float32)
     expected = np.concatenate([model.run(image[None])["y"] for image in x])
+    # The BLAS may add the terms of a sum in another order for other numbers of rows.
+    atol = 1e-6 * float(np.abs(expected).max())
     changed = model.reshape((batch, 3, 2, 2))
     assert [f.rule for f in changed.findings] == ["reshape-constant"] * (
         (pattern[0] == 1) * (2 if options.get("shared") else 1)
@@ -79,7 +81,7 @@ def test_the_batch_in_a_constant_of_reshape(
     # The builder of the test declares every input port as FP32.
     assert {f.rule for f in deconv_ir.lint(tmp_path / "saved.xml")} == {"edge-precision-differs"}
     for each in (changed, deconv_ir.load(tmp_path / "saved.xml", strict=True)):
-        np.testing.assert_allclose(each.run(x)["y"], expected, rtol=1e-6)
+        np.testing.assert_allclose(each.run(x)["y"], expected, rtol=0, atol=atol)
 
 
 def test_a_reshape_that_mixes_axis_0_with_others_is_refused(tmp_path: Path) -> None:
