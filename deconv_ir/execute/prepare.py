@@ -12,7 +12,6 @@ from deconv_ir.ir.graph import Graph, Source, locating, rewire
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel, Operation
 from deconv_ir.ir.options import Accuracy
-from deconv_ir.kernels.runtime.cpu import has_pairs
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
@@ -267,7 +266,7 @@ class Preparation:
 
         stored = {s: tensor.stored_bytes for s, tensor in self._compressed.items()} | coded
         least = sum(stored[s] if s in stored else size(s) for s in kept)
-        # What is copied while it is packed, the largest first, beside what has been packed before.
+        # Constants are packed one after the other, the largest first; those packed before stay.
         held = packing = 0
         counted: set[Source] = set()
         for index in self._largest_first():
@@ -294,8 +293,10 @@ class Preparation:
         copies = 0
         if source not in self._compressed and self._lazy_tensor(source[0]) is None:
             copies += 1  # else it is read in parts
-        if self.context.accuracy is Accuracy.BF16 and not operation.keeps_codes and has_pairs():
-            copies += 2  # in f32, for the choice, and in bf16
+        if self.context.accuracy is Accuracy.BF16 and not operation.keeps_codes:
+            from deconv_ir.kernels.bf16 import copies_while_chosen
+
+            copies += copies_while_chosen()
         return copies
 
     def _find_coded(self) -> Iterator[tuple[Source, int]]:
