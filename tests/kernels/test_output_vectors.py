@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kernels.cases import DTYPES, ISAS, MACHINES, Case, Layer, check_direct_sums, same_bits
 
-from deconv_ir.kernels import pack_convolution
+from deconv_ir.kernels import pack_convolution, set_threads
 
 pytestmark = pytest.mark.skipif(not ISAS, reason="the compiled kernel was not built")
 
@@ -29,7 +29,7 @@ GEOMETRIES: dict[str, tuple[Any, ...]] = {
 # Only for transposed layers, whose rows belong to several sub-convolutions.
 TRANSPOSED: dict[str, tuple[Any, ...]] = {
     "tiny planes": (1, 40, 64, (4, 4), (4, 4), (2, 2), (1, 1), (1, 1), (8, 8)),
-    "tiny planes, a large filter": (1, 420, 64, (4, 4), (4, 4), (2, 2), (1, 1), (1, 1), (8, 8)),
+    "tiny planes, a large filter": (1, 210, 128, (4, 4), (4, 4), (2, 2), (1, 1), (1, 1), (8, 8)),
     "tiny planes of wide groups": (2, 150, 128, (3, 5), (5, 4), (2, 2), (1, 1), (2, 1), (6, 10)),
     "a tiny volume": (1, 70, 64, (2, 3, 2), (4, 3, 4), (2, 1, 2), (1, 1, 1), (1, 1, 1), (4, 3, 4)),
     "a stride of 3 without taps": (1, 9, 64, (2, 4), (2, 2), (3, 3), (1, 1), (0, 0), (6, 12)),
@@ -58,6 +58,20 @@ def test_same_bits_as_vectors_of_positions(geometry, monkeypatch) -> None:
         found = layer.actual(algorithm="direct")
         fewer = pack_convolution(layer.filter[:-1], algorithm="direct", **static)
         same_bits(fewer.run(layer.data, layer.pads_begin, layer.output), found[:, :-1], isa)
+
+
+@pytest.mark.skipif("avx512" not in ISAS, reason="vectors of 16 lanes only")
+@pytest.mark.parametrize("machine", MACHINES)
+def test_one_image_needs_no_panels_for_a_large_filter(machine: str, monkeypatch) -> None:
+    """Its 1.6 MiB exceed the second-level cache of all machines but Sapphire Rapids."""
+    monkeypatch.setenv("DECONV_IR_ISA", "avx512")
+    monkeypatch.setenv("DECONV_IR_MACHINE", machine)
+    set_threads(1)
+    layer = case("tiny planes, a large filter", "transposed")
+    where = layer.pads_begin, layer.output
+    details = layer.kernel(algorithm="direct").plan(layer.data[:1].shape, *where).details
+    assert details["output_vectors"]
+    assert not details["compact"]
 
 
 @pytest.mark.skipif("avx512" not in ISAS, reason="vectors of 16 lanes only")
