@@ -344,7 +344,7 @@ PACKED = {
 @pytest.mark.parametrize("accuracy", ["fast", "bf16"])
 @pytest.mark.parametrize("name", PACKED)
 def test_a_limit_holds_while_constants_are_packed(name: str, accuracy: str, tmp_path: Path) -> None:
-    """What a process may write is its limit, and 4 MiB for code and objects."""
+    """The private memory of a process is bounded by its limit, and 4 MiB for code and objects."""
     code = """
 import resource, sys, numpy as np, deconv_ir
 deconv_ir.set_threads(1)
