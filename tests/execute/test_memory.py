@@ -340,6 +340,13 @@ PACKED = {
 }
 
 
+def test_constants_that_exceed_the_limit_are_named_as_such(tmp_path: Path) -> None:
+    """Tensors would need more, so it is not what the model needs."""
+    model = deconv_ir.load(product().save(tmp_path), memory_limit=1 << 20)
+    error = refused(model, [np.ones((3, 2048), np.float32)])
+    assert "preparing the model needs 16 MiB of memory, but the limit is 1 MiB" in str(error)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the bound is Linux's")
 @pytest.mark.parametrize("accuracy", ["fast", "bf16"])
 @pytest.mark.parametrize("name", PACKED)
