@@ -23,6 +23,8 @@ FAULTS = {
     "pointwise": "the CPU plugin ignores the pads of a kernel of one element where output and data "
     "are of one size",
     "zero-extent": "a spatial extent of 0 is taken for 1 in inference, and left uninitialised",
+    "integer-pads": "the CPU plugin adds memory that it did not write in strided deconvolutions of "
+    "signed codes with pads",
     "pad-fusion": "a Pad before a strided deconvolution may be fused with the wrong amount",
 }
 """Tests that meet one name it, and follow the document."""
