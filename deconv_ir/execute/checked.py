@@ -15,11 +15,12 @@ from deconv_ir.ops.checks import VALUE_LIMIT
 from deconv_ir.ops.values import actual
 
 
-def require_fit(layer: Layer, inputs: Infos, context: Context, memory_limit: int | None) -> None:
-    """Require that actual inputs fit a layer, and its outputs into memory."""
+def require_fit(layer: Layer, inputs: Infos, context: Context, memory_limit: int | None) -> Infos:
+    """Require that actual inputs fit a layer, and its outputs, which are returned, into memory."""
     outputs = infer_layer(layer, inputs, context)
     needed = sum(tensor_bytes(info) or 0 for info in outputs)
     require_memory(needed, memory_limit, subject="the layer")
+    return outputs
 
 
 def reads_unknown_lists(layer: Layer, inputs: Infos) -> bool:

@@ -205,9 +205,17 @@ class _Planner:
         return tuple((index, i) for i in range(outputs))
 
     def _copies(self) -> list[SharedPlace]:
-        """Return groups for the requested tensors that are copied, since they have gaps."""
-        sources = [s for s in self.wanted if self.slot[s] in self.partial]
-        sizes = (tensor_bytes(self.infos[layer][output]) or 0 for layer, output in sources)
+        """Return groups for the requested tensors that are copied.
+
+        They have gaps, or share memory with the model, an input or each other.
+        """
+        sizes, seen = [], set()
+        for layer, output in self.wanted:
+            slot = self.slot[layer, output]
+            group = self.groups[slot]
+            if slot in self.partial or group.external or id(group) in seen:
+                sizes.append(tensor_bytes(self.infos[layer][output]) or 0)
+            seen.add(id(group))
         return [SharedPlace(len(self.drafts) - 1, size) for size in sizes]
 
     def _last_uses(self) -> dict[Source, int]:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
-from deconv_ir.execute.memory import available_bytes, fits
+from deconv_ir.execute.memory import available_bytes, fits, require_memory
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Graph, Source, locating, rewire
 from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
-from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel, Operation
+from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel, Operation, Sharing
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.ops.values import actual
 
@@ -107,6 +107,10 @@ class Preparation:
         self.wanted = wanted
         self.memory_limit = memory_limit
         self._values: dict[int, tuple[Array, ...]] = {}
+        # Bytes of these, without views of others, and of all that is kept until the end.
+        self._own_bytes: dict[int, int] = {}
+        self._held = 0
+        self.least_bytes = 0
         self._uses: dict[int, int] = {}
         for index in order:
             self._count(graph.topology.sources[index])
@@ -127,9 +131,10 @@ class Preparation:
         self._compressed = dict(self._find_compressed())
         filters = {s: t for s, t in self._compressed.items() if t.stays_stored}
         self._stored = {source: tensor.stored_bytes for source, tensor in filters.items()}
+        self._coded = dict(self._find_coded())
         if filters:
             self._unpack_filters()
-        self.least_bytes = self._least_bytes()
+        self.least_bytes = max(self.least_bytes, self._least_bytes())
         used = {s for i in order for s in graph.topology.sources[i]} | set(wanted)
         self._with_others = {s[0] for s in used if s is not None and s[1] > 0}
 
@@ -156,9 +161,11 @@ class Preparation:
                 continue
             operation = self.graph.layers[index].operation
             inputs = [self._keep(s, i in operation.takes_lazy) for i, s in enumerate(rows)]
+            self._require(self._packing_bytes(index, inputs))
             kernel, size = self._kernel(index, inputs, quantized)
             if kernel is not None:
                 kernels[index] = kernel
+                self._held += size if kernel.packed_bytes is None else kernel.packed_bytes
                 if kernel.packed_bytes is not None:
                     own = self._sizes if index in self._quantizes else self._compressed
                     for stored in own.keys() & set(rows):
@@ -166,14 +173,11 @@ class Preparation:
                 packed += size if kernel.packed_bytes is None else 0
             else:
                 for source, array in zip(rows, inputs, strict=True):
-                    if source is not None and array is not None:
-                        constants[source] = whole(array)
+                    self._hold(constants, source, array)
             absorbed.update(self._fused.get(index, ()))
             del inputs  # they would overlap with those of the next layer
         for source in self.wanted:
-            array = self._keep(source)
-            if array is not None:
-                constants[source] = whole(array)
+            self._hold(constants, source, self._keep(source))
         steps = tuple(i for i in self.order if i not in self.constant and i not in absorbed)
         # A Result does not compute, and is not counted.
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
@@ -240,6 +244,30 @@ class Preparation:
         self._uses[index] -= 1
         if self._uses[index] == 0:
             self._values.pop(index, None)
+            self._held -= self._own_bytes.pop(index, 0)
+
+    def _hold(
+        self, constants: dict[Source, Array], source: Source | None, constant: Constant | None
+    ) -> None:
+        """Keep a constant that runs need; other layers may have read it from the file."""
+        if source is None or constant is None or source in constants:
+            return
+        constants[source] = whole(constant)
+        if self._own_bytes.pop(source[0], None) is None:
+            self._held += constant.nbytes
+
+    def _require(self, more: int) -> None:
+        """Require memory for a step of the preparation, beside what is held."""
+        needed = self._held + more
+        if needed > self.least_bytes:
+            require_memory(
+                needed,
+                self.memory_limit,
+                held=self._held,
+                subject="preparing the model",
+                file=self.graph.file,
+            )
+            self.least_bytes = needed
 
     def _least_bytes(self) -> int:
         """Return the bytes of the constants that are kept, or of the largest one if larger."""
@@ -250,8 +278,7 @@ class Preparation:
             for source in self.graph.topology.sources[index]
             if source is not None and source[0] in self.constant
         }
-        coded = dict(self._find_coded())
-        stack = [source[0] for source in kept - self._compressed.keys() - coded.keys()]
+        stack = [s[0] for s in kept if s not in self._compressed and s not in self._coded]
         stack += (source[0] for source in self.wanted if source[0] in self.constant)
         computed: set[int] = set()
         while stack:
@@ -260,39 +287,40 @@ class Preparation:
                 computed.add(index)
                 stack += (s[0] for s in self.graph.topology.sources[index] if s is not None)
         made = [(index, i) for index in computed for i in range(len(self.infos[index]))]
+        return max(sum(map(self._kept_bytes, kept)), *map(self._kept_bytes, made), 0)
 
-        def size(source: Source) -> int:
-            return tensor_bytes(self.infos[source[0]][source[1]]) or 0
-
-        stored = {s: tensor.stored_bytes for s, tensor in self._compressed.items()} | coded
-        least = sum(stored[s] if s in stored else size(s) for s in kept)
-        # Constants are packed one after the other, the largest first; those packed before stay.
-        held = packing = 0
-        counted: set[Source] = set()
-        for index in self._largest_first():
-            operation = self.graph.layers[index].operation
-            for position, source in enumerate(self.graph.topology.sources[index]):
-                if source is None or source not in kept or source in counted:
-                    continue
-                counted.add(source)
-                held += stored.get(source, size(source))
-                if position in operation.takes_lazy:
-                    copies = self._packing_copies(source, operation, is_coded=source in coded)
-                    packing = max(packing, held + copies * size(source))
-        return max(least, packing, *map(size, made), 0)
+    def _kept_bytes(self, source: Source) -> int:
+        """Return the bytes of a constant in a kernel, which may keep codes."""
+        if source in self._coded:
+            return self._coded[source]
+        if source in self._compressed:
+            return self._compressed[source].stored_bytes
+        return tensor_bytes(self.infos[source[0]][source[1]]) or 0
 
     def _largest_first(self) -> list[int]:
         """Return the layers that run, those with the most bytes of constants first."""
         layers = [index for index in self.order if index not in self.constant]
         return sorted(layers, key=self._constant_bytes, reverse=True)
 
-    def _packing_copies(self, source: Source, operation: Operation, *, is_coded: bool) -> int:
-        """Count the copies, in its own type, that are needed to pack a constant."""
+    def _packing_bytes(self, index: int, inputs: Sequence[Constant | None]) -> int:
+        """Return the bytes that a layer's constants need while they are packed, and then."""
+        operation, total = self.graph.layers[index].operation, 0
+        for position, source in enumerate(self.graph.topology.sources[index]):
+            constant = inputs[position]
+            if source is None or constant is None:
+                continue
+            if not isinstance(constant, LazyTensor) and source[0] not in self._values:
+                total += constant.nbytes
+            if position in operation.takes_lazy:
+                copies = self._packing_copies(operation, constant, is_coded=source in self._coded)
+                total += self._kept_bytes(source) + copies * constant.nbytes
+        return total
+
+    def _packing_copies(self, operation: Operation, constant: Constant, *, is_coded: bool) -> int:
+        """Count the copies, in its own type, that packing needs beside a constant."""
         if is_coded:
             return int(operation.keeps_codes)  # a matrix, in four bytes a code
-        copies = 0
-        if source not in self._compressed and self._lazy_tensor(source[0]) is None:
-            copies += 1  # else it is read in parts
+        copies = operation.packing_copies if isinstance(constant, LazyTensor) else 0
         if self.context.accuracy is Accuracy.BF16 and not operation.keeps_codes:
             from deconv_ir.kernels.bf16 import copies_while_chosen
 
@@ -536,17 +564,28 @@ class Preparation:
         import numpy as np
 
         layer = self.graph.layers[index]
+        sources = [s for s in self.graph.topology.sources[index] if s is not None]
         arrays = [array for array in inputs if array is not None]
+        kept = [a for s, a in zip(sources, arrays, strict=True) if s[0] in self._values]
         with locating(self.graph, layer):
+            outputs = self.infos[index]
+            needed = sum(a.nbytes for a in arrays) - sum(a.nbytes for a in kept)
             if arrays:
                 # All elements of the inputs are known, so that shapes can be checked now.
-                rows = self.graph.topology.sources[index]
-                types = [self.infos[s[0]][s[1]].element_type for s in rows if s is not None]
+                types = [self.infos[s[0]][s[1]].element_type for s in sources]
                 infos = list(map(actual, arrays, types))
-                require_fit(layer, infos, self.context, self.memory_limit)
+                outputs = require_fit(layer, infos, self.context, self.memory_limit)
+                needed += layer.operation.scratch(infos, outputs, self.context)
+            if layer.operation.sharing is Sharing.NONE:
+                needed += sum(tensor_bytes(info) or 0 for info in outputs)
+            self._require(needed)
             # Infinities and NaNs are valid results here, so warnings are off.
             with np.errstate(all="ignore"):
-                return tuple(layer.operation.execute(arrays, self.context))
+                made = tuple(layer.operation.execute(arrays, self.context))
+        own = (m for m in made if not any(np.may_share_memory(m, array) for array in kept))
+        self._own_bytes[index] = sum(array.nbytes for array in own)
+        self._held += self._own_bytes[index]
+        return made
 
 
 def _first_equals(graph: Graph, constant: Iterable[int]) -> dict[int, int]:

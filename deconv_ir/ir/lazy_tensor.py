@@ -138,8 +138,16 @@ class LazyTensor:
         )
 
     def whole(self) -> Array:
-        """Read all elements."""
-        return self.read(0, self.size).reshape(self.shape)
+        """Read all elements; in parts, since computing them may need memory."""
+        if self.file is not None or self.shape[:1] == (1,) or self.nbytes <= self.part_bytes:
+            return self.read(0, self.size).reshape(self.shape)
+        import numpy as np
+
+        found = np.empty(self.size, self.dtype)
+        row = self.size // self.shape[0]
+        for first, part in self.parts():
+            found[first * row : first * row + part.size] = part
+        return found.reshape(self.shape)
 
     def parts(self, multiple: int = 1) -> Iterator[tuple[int, Array]]:
         """Iterate over blocks of whole rows: the index of the first row, and the elements.
@@ -162,6 +170,25 @@ def joined(constant: Constant) -> Constant:
     """Merge the first two axes."""
     first, second, *rest = constant.shape
     return constant.reshape(first * second, *rest)
+
+
+def rows_of(constant: Constant, first: int, last: int) -> Array:
+    """Return some rows of a constant: ``[last - first, ...]``."""
+    if not isinstance(constant, LazyTensor):
+        return constant[first:last]
+    row = math.prod(constant.shape[1:])
+    return constant.read(first * row, last * row).reshape(last - first, *constant.shape[1:])
+
+
+def mapped(constant: Constant, function: Callable[[Array], Array], dtype: Any) -> LazyTensor:
+    """Return a function of the elements, which are read in parts; `dtype` is its type."""
+
+    def read(start: int, stop: int) -> Array:
+        if isinstance(constant, LazyTensor):
+            return function(constant.read(start, stop))
+        return function(constant.flat[start:stop])
+
+    return LazyTensor(constant.shape, dtype, read)
 
 
 def whole(constant: Constant) -> Array:

@@ -12,7 +12,7 @@ from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.record import Record
-from deconv_ir.ir.shapes import Shape, format_shape, is_static, static
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 
 if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
@@ -337,6 +337,10 @@ class Operation(Record):
     """
     body_names: ClassVar[tuple[str, ...]] = ()
     """Elements of the graphs that the layer runs, such as ``then_body``; fields hold them."""
+    scratch_ratios: ClassVar[tuple[float, float]] = (0, 0)
+    """Multiples of the bytes of inputs and outputs, of at least 4 an element, that `execute` needs
+    for temporary arrays: for types that are computed as they are, and for narrower floats.
+    """
     inference_rounds: ClassVar[int] = 1
     """Maximum number of times that `infer_parameters` and `infer` infer the `bodies`."""
     runtime: ClassVar[Semantics] = Semantics.OPENVINO
@@ -460,6 +464,11 @@ class Operation(Record):
     ) -> "LazyTensor | None":
         """Return the result of `execute` as a lazy tensor; None if that is not possible."""
         return None
+
+    @property
+    def packing_copies(self) -> int:
+        """Copies of a lazy tensor that `prepare` needs beside the packed one."""
+        return 0
 
     def prepare(self, constants: "Sequence[Constant | None]", context: Context) -> Kernel | None:
         """Prepare a kernel from constant inputs (None for the others), once for all runs.
@@ -606,7 +615,16 @@ class Operation(Record):
 
         All shapes are static, except None for a constant that the layer was prepared with.
         """
-        return 0
+        usual, narrow = self.scratch_ratios
+        if not (usual or narrow):
+            return 0
+        sizes, is_narrow = 0, False
+        for info in (*inputs, *outputs):
+            if info.element_type is not None and is_static(info.shape):
+                width = int(info.element_type.numpy().itemsize)
+                is_narrow |= info.element_type.is_float and width < 4
+                sizes += max(4, width) * element_count(static(info.shape))
+        return int((narrow if is_narrow else usual) * sizes)
 
     def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count the arithmetic operations, a multiply-add as two; None: not counted."""

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.ir.lazy_tensor import LazyTensor, whole
+from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, preferred_algorithm, wanted_algorithm
@@ -36,6 +36,7 @@ def pack_filter(
     algorithm: str = "auto",
     accuracy: Accuracy = Accuracy.FAST,
     packer: Any = None,
+    reads: bool = True,
 ) -> ConvolutionKernel:
     """Pack the filter of a convolution, or of a transposed one, for any extents.
 
@@ -68,6 +69,8 @@ def pack_filter(
         ``im2col`` or ``gemm_col2im`` (a convolution has ``im2col`` alone).  ``auto`` respects the
         environment variable DECONV_IR_KERNEL.  A kernel that cannot compute the problem is replaced
         by the next.
+    reads : bool
+        Whether the filter is read; else the kernel can only plan.
     accuracy : Accuracy
         `Accuracy.DIRECT` excludes Winograd; `Accuracy.BF16` allows products of bf16 where they are
         faster, in which case data and filter are rounded.
@@ -137,15 +140,16 @@ def pack_filter(
             stored = _pack_codes(problem, filter, pack)
             if stored is not None:
                 return stored
-        compiled = pack(filter, packer=packer)
+        compiled = pack(filter, packer=packer, reads=reads)
         if compiled.finite:
             return compiled
+        del compiled  # its form of the filter is not needed
         if not adds:
             from deconv_ir.kernels.numpy.kernel import NonFiniteKernel
 
             return NonFiniteKernel(
                 problem,
-                whole(filter),
+                filter,
                 bias,
                 activation,
                 scratch_bytes=scratch_bytes,
@@ -155,11 +159,12 @@ def pack_filter(
 
     return NumpyKernel(
         problem,
-        whole(filter),
+        filter,
         bias,
         activation,
         adds=adds,
         scratch_bytes=scratch_bytes,
+        reads=reads,
         method="numpy" if chosen in NATIVE else chosen.value,
     )
 

@@ -171,6 +171,7 @@ class CompiledKernel(PlannedKernel):
         algorithm: Algorithm = Algorithm.COMPILED,
         machine: Machine | None = None,
         packer: Any = None,
+        reads: bool = True,
         channel_block: int = 0,
         dots: bool = False,
         pairs: bool = False,
@@ -233,6 +234,7 @@ class CompiledKernel(PlannedKernel):
             form=interface.COMPRESSED_FORMS if codes is None else codes.form,
             halves=codes is not None and codes.halves,
             frees=large is not None and large.is_reread and codes is None,
+            unread=not reads,
             kernel=self.fill(kernel, 1),
             strides=self.fill(strides, 1),
             dilations=self.fill(problem.dilations, 1),
@@ -254,6 +256,8 @@ class CompiledKernel(PlannedKernel):
         # A filter in a file can be read again, so it is not kept.
         self._lazy = lazy
         self._lock = ForkSafeLock()
+        if not reads:
+            return
         file = self._large_file()
         if packer is None or file is None or not packer.add(self.layer, *file):
             self.pack()
@@ -261,8 +265,14 @@ class CompiledKernel(PlannedKernel):
             # Networks that compute their filters often swap these axes by a view.
             swapped = weights.swapaxes(0, 1)
             is_swapped = swapped.flags.c_contiguous and not weights.flags.c_contiguous
-            filter_ = _packable(swapped if is_swapped else weights)
-            self.layer.fill(filter_, 0, is_swapped, get_threads())
+            if is_swapped or weights.flags.c_contiguous:
+                filter_ = _packable(swapped if is_swapped else weights)
+                self.layer.fill(filter_, 0, is_swapped, get_threads())
+            else:
+                at_once = max(1, LARGE_BYTES * len(weights) // weights.nbytes)
+                for row in range(0, len(weights), at_once):
+                    part = _packable(weights[row : row + at_once])
+                    self.layer.fill(part, row, False, get_threads())
 
     def _large_file(self) -> tuple[int, int] | None:
         """Return descriptor and offset of the filter's file, if C reads it from there."""

@@ -6,12 +6,14 @@ blocks of `UNITS` units; the last block is filled up with zeros.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.lazy_tensor import Constant, rows_of
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, current_machine, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -39,24 +41,45 @@ class PackedCells(NamedTuple):
         return int(self.r.shape[3])
 
 
-def pack(w: Array, r: Array, b: Array) -> PackedCells | None:
+def pack(
+    w: Constant, r: Constant, b: Array, order: Sequence[int] | None = None
+) -> PackedCells | None:
     """Pack the weights of an LSTM (gates f, i, c, o) or a GRU (z, r, h).
 
     W is ``[D, G * H, I]``, R ``[D, G * H, H]`` and B ``[D, G * H]``, or ``[D, 4 * H]`` for a GRU
-    whose reset follows the product.  Returns None if the extension was not built, or for other
-    types.
+    whose reset follows the product.  W and R have the gates in another `order`, if it is given:
+    the place of each.  Returns None if the extension was not built, or for numbers that are not
+    all numbers of f32.
     """
-    if compiled_module() is None or any(array.dtype != np.float32 for array in (w, r, b)):
+    if compiled_module() is None:
+        return None
+    if not all(np.can_cast(one.dtype, np.float32) for one in (w, r, b)):
         return None
     h = r.shape[2]
     gates = r.shape[1] // h
+    order = range(gates) if order is None else order
     inner = None if gates == 4 else _blocks(b[:, 3 * h :], 1)[:, :, 0]
     return PackedCells(
-        np.ascontiguousarray(_blocks(w, gates).transpose(0, 1, 4, 2, 3)),
-        np.ascontiguousarray(_blocks(r, gates).transpose(0, 1, 4, 2, 3)),
-        _blocks(b[:, : gates * h], gates),
+        _packed(w, h, order),
+        _packed(r, h, order),
+        _blocks(b[:, : gates * h].astype(np.float32, copy=False), gates),
         inner,
     )
+
+
+def _packed(weights: Constant, h: int, order: Sequence[int]) -> Array:
+    """Reorder ``[D, G * H, I]`` to ``[D, B, I, G, UNITS]``, in parts."""
+    directions, rows, inputs = weights.shape
+    blocks = -(-h // UNITS)
+    packed = np.zeros((directions, blocks, inputs, len(order), UNITS), np.float32)
+    of_rows = weights.reshape(directions * rows, inputs)
+    places = itertools.product(range(directions), range(blocks), enumerate(order))
+    for direction, block, (gate, place) in places:
+        first, last = block * UNITS, min((block + 1) * UNITS, h)
+        begin = direction * rows + place * h
+        part = rows_of(of_rows, begin + first, begin + last)
+        packed[direction, block, :, gate, : last - first] = part.T
+    return packed
 
 
 def _blocks(rows: Array, gates: int) -> Array:

@@ -317,15 +317,114 @@ def product(*, transposed: bool = False, turned: bool = False, uses: int = 1) ->
     return ir
 
 
-def convolution(kind: str, kernel: int, uses: int = 1) -> IR:
+def convolution(kind: str, kernel: int, uses: int = 1, last: float = 0.01, **how: str) -> IR:
     """Convolve with a filter of 16 MiB."""
     ir, channels = IR(), 2048 // kernel
     y = ir.parameter("x", f"1,{channels},3,3")
-    filter_ = ir.const(np.full((channels, channels, kernel, kernel), 0.01, np.float32))
-    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    weights = np.full((channels, channels, kernel, kernel), 0.01, np.float32)
+    weights[-1, -1, -1, -1] = last
+    filter_ = ir.const(weights)
+    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1", **how}
     for _ in range(uses):
         y = ir.layer(kind, [y, filter_], how)
     ir.result(y)
+    return ir
+
+
+def to_one_channel() -> IR:
+    """Deconvolve to one channel by a large stride: the filter is folded."""
+    ir = IR()
+    x = ir.parameter("x", "1,4096,3,3")
+    how = {"strides": "16,16", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    filter_ = ir.const(np.full((4096, 1, 32, 32), 0.01, np.float32))
+    ir.result(ir.layer("ConvolutionBackpropData", [x, filter_], how))
+    return ir
+
+
+def compressed() -> IR:
+    """Deconvolve with a filter of 16 MiB, stored in f16 as 8 MiB."""
+    ir = IR()
+    x = ir.parameter("x", "1,512,3,3")
+    stored = ir.const(np.full((512, 512, 4, 4), 0.01, np.float16))
+    filter_ = ir.layer("Convert", [stored], {"destination_type": "f32"})
+    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    ir.result(ir.layer("ConvolutionBackpropData", [x, filter_], how))
+    return ir
+
+
+def coded(kind: str) -> IR:
+    """Multiply or convolve quantised data with weights of 16 MiB in f32, stored in i8."""
+    ir, is_product = IR(), kind == "MatMul"
+    x = ir.parameter("x", "3,2048" if is_product else "1,512,3,3")
+    stored = ir.const(np.full((2048, 2048) if is_product else (512, 512, 4, 4), 10, np.int8))
+    weights = ir.layer("Convert", [stored], {"destination_type": "f32"})
+    weights = ir.layer("Multiply", [weights, ir.const(np.full((1, 1), 0.01, np.float32))])
+    ends = [ir.const(np.float32(end)) for end in (0, 2.55, 0, 2.55)]
+    x = ir.layer("FakeQuantize", [x, *ends], {"levels": "256"})
+    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    ir.result(ir.layer(kind, [x, weights], {} if is_product else how))
+    return ir
+
+
+def onednn(filter_format: str) -> IR:
+    """Deconvolve with a filter of 16 MiB in a layout of oneDNN Graph."""
+    ir = IR()
+    x = ir.parameter("x", "1,512,3,3")
+    shape = (512, 512, 4, 4) if filter_format == "IOX" else (4, 4, 512, 512)
+    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    filter_ = ir.const(np.full(shape, 0.01, np.float32))
+    formats = {"data_format": "NCX", "filter_format": filter_format}
+    ir.result(ir.layer("ConvTranspose", [x, filter_], how | formats))
+    return ir
+
+
+def recurrent() -> IR:
+    """Weights of 2 times 16 MiB."""
+    ir, h = IR(), 1024
+    x = ir.parameter("x", f"1,3,{h}")
+    states = [ir.const(np.zeros((1, 1, h), np.float32)) for _ in range(2)]
+    lengths = ir.const(np.array([3]))
+    w, r = (ir.const(np.full((1, 4 * h, h), 0.01, np.float32)) for _ in range(2))
+    b = ir.const(np.zeros((1, 4 * h), np.float32))
+    how = {"hidden_size": str(h), "direction": "forward"}
+    layer = ir.layer(
+        "LSTMSequence", [x, *states, lengths, w, r, b], how, version="opset5",
+        outputs=[f"1,1,3,{h}", f"1,1,{h}", f"1,1,{h}"],
+    )  # fmt: skip
+    ir.result(layer)
+    return ir
+
+
+def of_a_run(kind: str) -> IR:
+    """Compute with weights of 16 MiB that each run is given."""
+    ir, is_product = IR(), kind == "MatMul"
+    x = ir.parameter("x", "3,2048" if is_product else "1,512,3,3")
+    weights = ir.parameter("w", "2048,2048" if is_product else "512,512,4,4")
+    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    ir.result(ir.layer(kind, [x, weights], {} if is_product else how))
+    return ir
+
+
+def also_folded() -> IR:
+    """Scale a convolution by the sum of its filter, which is computed once."""
+    ir = IR()
+    x = ir.parameter("x", "1,512,3,3")
+    filter_ = ir.const(np.full((512, 512, 4, 4), 0.01, np.float32))
+    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    axes = ir.const(np.arange(4))
+    total = ir.layer("ReduceSum", [filter_, axes], {"keep_dims": "true"})
+    ir.result(ir.layer("Multiply", [ir.layer("Convolution", [x, filter_], how), total]))
+    return ir
+
+
+def also_a_result() -> IR:
+    """Convolve with a filter that is a result, too."""
+    ir = IR()
+    x = ir.parameter("x", "1,512,3,3")
+    filter_ = ir.const(np.full((512, 512, 4, 4), 0.01, np.float32))
+    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    ir.result(ir.layer("Convolution", [x, filter_], how))
+    ir.result(filter_)
     return ir
 
 
@@ -337,6 +436,18 @@ PACKED = {
     "filter": convolution("ConvolutionBackpropData", 4),
     "filter, used twice": convolution("ConvolutionBackpropData", 4, 2),
     "filter of one tap": convolution("Convolution", 1),
+    "filter, infinite": convolution("ConvolutionBackpropData", 4, last=np.inf),
+    "filter, folded": to_one_channel(),
+    "filter IOX": onednn("IOX"),
+    "filter XOI": onednn("XOI"),
+    "filter of f16": compressed(),
+    "matrix of codes": coded("MatMul"),
+    "filter of codes": coded("Convolution"),
+    "recurrent": recurrent(),
+    "filter of a run": of_a_run("ConvolutionBackpropData"),
+    "matrix of a run": of_a_run("MatMul"),
+    "filter, also folded": also_folded(),
+    "filter, also a result": also_a_result(),
 }
 
 
@@ -348,17 +459,20 @@ def test_constants_that_exceed_the_limit_are_named_as_such(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the bound is Linux's")
-@pytest.mark.parametrize("accuracy", ["fast", "bf16"])
+@pytest.mark.parametrize(
+    ("accuracy", "kernel"), [("fast", "auto"), ("bf16", "auto"), ("fast", "numpy")]
+)
 @pytest.mark.parametrize("name", PACKED)
-def test_a_limit_holds_while_constants_are_packed(name: str, accuracy: str, tmp_path: Path) -> None:
+def test_a_limit_holds_while_constants_are_packed(
+    name: str, accuracy: str, kernel: str, tmp_path: Path
+) -> None:
     """The private memory of a process is bounded by its limit, and 4 MiB for code and objects."""
     code = """
 import resource, sys, numpy as np, deconv_ir
 deconv_ir.set_threads(1)
 def load(path, **how):
     model = deconv_ir.load(path, accuracy=sys.argv[3], **how)
-    (port,) = model.inputs.values()
-    return model, [np.ones(port.shape, np.float32)]
+    return model, [np.ones(port.shape, np.float32) for port in model.inputs.values()]
 model, x = load(sys.argv[1])
 model.run(x)
 limit = load(sys.argv[2])[0].bind().plan.peak_bytes
@@ -378,6 +492,6 @@ assert next(iter(model.run(x).values())).any()
     paths = map(str, (warm.save(folder), PACKED[name].save(tmp_path)))
     subprocess.run(
         [sys.executable, "-c", code, *paths, accuracy],
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "DECONV_IR_KERNEL": kernel},
         check=True,
     )

@@ -46,7 +46,7 @@ def dequantize(**changes: Any) -> None:
     }
     layer: dict[str, Any] = {"forward": 1, "element": interface.U8X4, "isa": 0, "groups": 1}
     layer |= {"channels_in": 1, "channels_out": 5, "folded": 1, "longer": 0, "winograd": 0}
-    layer |= {"form": interface.COMPRESSED_FORMS, "halves": 0, "frees": 0}
+    layer |= {"form": interface.COMPRESSED_FORMS, "halves": 0, "frees": 0, "unread": 0}
     layer |= {"channel_block": 0, "level2_bytes": 1 << 19, "sure_level2_bytes": 1 << 18}
     layer |= {"level3_bytes": 1 << 25, "multiply_adds": 2.0}
     layer |= dict.fromkeys(("kernel", "strides", "dilations"), (1, 1, 1))

@@ -33,7 +33,7 @@ class Packed:
         self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "channels_in": 2}
         self.layer |= {"channels_out": 2, "folded": 1, "longer": 0, "winograd": winograd}
         self.layer |= {"channel_block": 0, "form": interface.COMPRESSED_FORMS, "halves": 0}
-        self.layer["frees"] = 0
+        self.layer |= {"frees": 0, "unread": 0}
         self.machine = {
             "level2_bytes": 1 << 19,
             "sure_level2_bytes": 1 << 18,

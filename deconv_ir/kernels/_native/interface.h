@@ -70,10 +70,11 @@ enum sampling_beyond { ZEROS, BORDER, REFLECTION, BEYONDS };
  * in codes: fill() takes one of 16 bits in each element, or one of up to 8 bits in a byte.  A weight is (number -
  * zero) * scale, of f32, rounded to f16 if `halves`: scales and zeros of each output channel, or None; numbers of
  * codes of 4 bits (`form` COMPRESSED_4; 16) and 8 (COMPRESSED_TABLE; 256), or None.  If `frees`, the packed filter is
- * freed once it is transformed for Winograd, and may have to be given again. */
+ * freed once it is transformed for Winograd, and may have to be given again.  If `unread`, it is never given, and only
+ * planned for. */
 #define LAYER_FIELDS(I, D, V)                                                          \
     I(forward) I(element) I(isa) I(groups) I(channels_in) I(channels_out) I(folded)    \
-    I(longer) I(winograd) I(channel_block) I(form) I(halves) I(frees)                 \
+    I(longer) I(winograd) I(channel_block) I(form) I(halves) I(frees) I(unread)        \
     V(kernel) V(strides) V(dilations)                                                  \
     EPILOGUE_FIELDS(I, D, V)                                                           \
     I(level2_bytes) I(sure_level2_bytes) I(level3_bytes) D(multiply_adds)

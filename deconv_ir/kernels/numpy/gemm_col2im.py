@@ -16,12 +16,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.numpy.filter_parts import FilterPart
 from deconv_ir.kernels.numpy.subconvolution import Axes, Extents
 from deconv_ir.kernels.numpy.tiled import Scratchpad, SubConvolutionGroup, TiledKernel, TileTask
 from deconv_ir.kernels.problem import Problem, pick
@@ -43,31 +44,34 @@ class GemmCol2im(TiledKernel):
 
     name = "gemm_col2im"
 
-    def __init__(
-        self, problem: Problem, weights: Array, bias: Array | None, activation: Activation
-    ) -> None:
-        super().__init__(problem, weights, bias, activation)
+    def _pack(self, parts: Iterable[FilterPart]) -> None:
+        problem = self.problem
         per_axis = [
             [slice(k, min(k + s, extent)) for k in range(0, extent, s)]
             for extent, s in zip(problem.kernel, problem.strides, strict=True)
         ]
+        of_distances = list(itertools.product(*per_axis))
         self.distances: list[_Distance] = []
-        columns: list[Array] = []
         rows = 0
-        for taps in itertools.product(*per_axis):
-            part = pick(weights, ..., *taps)
-            self.distances.append(_Distance(rows, part.shape[3:]))
-            columns.append(part.reshape(*part.shape[:3], math.prod(part.shape[3:])))
-            rows += columns[-1].shape[3]
+        for taps in of_distances:
+            self.distances.append(_Distance(rows, tuple(tap.stop - tap.start for tap in taps)))
+            rows += math.prod(self.distances[-1].reached)
         self.shifts = [
             tuple(j * d for j in range(len(axis)))
             for axis, d in zip(per_axis, problem.dilations, strict=True)
         ]
         self.taps, self.reach = rows, [shifts[-1] for shifts in self.shifts]
         self.remainders = tuple(tuple(range(n)) for n in self.distances[0].reached)
-        by_tap = np.concatenate(columns, axis=3).transpose(0, 2, 3, 1)
-        shape = (problem.groups, problem.channels_out * rows, problem.channels_in)
-        self.packed = np.ascontiguousarray(by_tap, self.accumulator).reshape(shape)
+        shape = (problem.groups, problem.channels_out, rows, problem.channels_in)
+        packed = np.empty(shape, self.accumulator)
+        for part in parts:
+            into = packed[part.groups, part.outs, :, part.ins]
+            for (first, reached), taps in zip(self.distances, of_distances, strict=True):
+                weights = pick(part.weights, ..., *taps)
+                rows = math.prod(reached)
+                by_tap = weights.reshape(*weights.shape[:3], rows).transpose(0, 2, 3, 1)
+                into[:, :, first : first + rows] = by_tap
+        self.packed = packed.reshape(shape[0], shape[1] * shape[2], shape[3])
 
     @staticmethod
     def fits(problem: Problem) -> bool:

@@ -15,13 +15,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.numpy.filter_parts import FilterPart
 from deconv_ir.kernels.numpy.integer import IntegerGemm
 from deconv_ir.kernels.numpy.subconvolution import (
     Axes,
@@ -32,7 +32,7 @@ from deconv_ir.kernels.numpy.subconvolution import (
     sub_convolutions,
 )
 from deconv_ir.kernels.numpy.tiled import Scratchpad, SubConvolutionGroup, TiledKernel, TileTask
-from deconv_ir.kernels.problem import Problem, pick
+from deconv_ir.kernels.problem import pick
 from deconv_ir.kernels.products import multiply_stacks
 
 _Index = tuple[slice, ...]
@@ -44,34 +44,43 @@ class Im2col(TiledKernel):
 
     name = "im2col"
 
-    def __init__(
-        self, problem: Problem, weights: Array, bias: Array | None, activation: Activation
-    ) -> None:
-        super().__init__(problem, weights, bias, activation)
+    def _pack(self, parts: Iterable[FilterPart]) -> None:
+        problem = self.problem
         self.sub_convolutions = sub_convolutions(problem)
         self.integers: IntegerGemm | None = None
         if self.element.kind in "iu":
             taps = max((part.taps for part in self.sub_convolutions), default=0)
             self.integers = IntegerGemm.of(self.element, problem.channels_in * taps)
-            self.finite = True
-        else:
-            self.finite = bool(np.isfinite(weights).all())
-        self.packed = [self._pack(weights, part) for part in self.sub_convolutions]
+        limbs, element = 1, self.accumulator
+        if self.integers is not None:
+            limbs, element = self.integers.limbs, self.integers.operand
+        ins, outs = problem.channels_in, problem.channels_out
+        # [limb, group, out, sub-convolution, tap, in]
+        packed = [
+            np.empty((limbs, problem.groups, outs, sub.number, sub.taps, ins), element)
+            for sub in self.sub_convolutions
+        ]
+        self.finite = True
+        for part in parts:
+            self.finite &= self.integers is not None or bool(np.isfinite(part.weights).all())
+            for sub, into in zip(self.sub_convolutions, packed, strict=True):
+                into[:, part.groups, part.outs, :, :, part.ins] = self._ordered(part.weights, sub)
+        # [group, out and sub-convolution, tap and in]; integers [limb, ...]
+        self.packed = []
+        for sub, into in zip(self.sub_convolutions, packed, strict=True):
+            matrices = into.reshape(limbs, problem.groups, outs * sub.number, sub.taps * ins)
+            self.packed.append(matrices[0] if self.integers is None else matrices)
 
-    def _pack(self, weights: Array, part: SubConvolutions) -> Array:
-        """Return ``[group, out and sub-convolution, tap and in]``; integers ``[limb, ...]``."""
+    def _ordered(self, weights: Array, part: SubConvolutions) -> Array:
+        """Return ``[group, out, sub-convolution, tap, in]``; integers ``[limb, ...]``."""
         for axis, taps in enumerate(part.axes):
             # [g, in, out, remainder of axis 0, tap of axis 0, remainder of axis 1, ...]
             weights = weights.take(taps.kernel, axis=3 + 2 * axis)
         of_remainders = [3 + 2 * axis for axis in range(len(part.axes))]
         ordered = weights.transpose(0, 2, *of_remainders, *(a + 1 for a in of_remainders), 1)
         groups, depth, outs = weights.shape[:3]
-        matrix = np.ascontiguousarray(ordered).reshape(
-            groups, outs * part.number, part.taps * depth
-        )
-        if self.integers is not None:
-            return self.integers.operands(matrix)
-        return matrix.astype(self.accumulator, copy=False)
+        ordered = ordered.reshape(groups, outs, part.number, part.taps, depth)
+        return ordered if self.integers is None else self.integers.operands(ordered)
 
     @property
     def packed_bytes(self) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import Algorithm
-from deconv_ir.kernels.numpy.method import grouped, pack
+from deconv_ir.kernels.numpy.filter_parts import filter_parts
+from deconv_ir.kernels.numpy.method import pack
 from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs, finite_part
 from deconv_ir.kernels.plan import NOTHING, ConvolutionKernel, ConvolutionPlan, RunShapes
 from deconv_ir.kernels.problem import Problem, by_group
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
     from deconv_ir.kernels.numpy.tiled import TiledKernel
 
 # Scratch that NumPy's kernels may always use: smaller tiles cost more than they save.
@@ -53,19 +55,21 @@ class NumpyKernel(ConvolutionKernel):
     def __init__(
         self,
         problem: Problem,
-        weights: Array,
+        weights: Constant,
         bias: Array | None,
         activation: Activation,
         *,
         adds: bool,
         scratch_bytes: int,
+        reads: bool = True,
         method: str = "numpy",
     ) -> None:
         super().__init__(problem, weights.dtype, scratch_bytes, adds=adds)
         self.activation = activation
         self._bias_bytes = 0 if bias is None else bias.nbytes
         fused = Activation() if adds else activation
-        self.tiled = pack(problem, grouped(problem, weights), bias, fused, method)
+        parts = filter_parts(problem, weights) if reads else ()
+        self.tiled = pack(problem, parts, weights.dtype, bias, fused, method)
 
     @property
     def algorithm(self) -> Algorithm:
@@ -126,12 +130,12 @@ class NonFiniteKernel(ConvolutionKernel):
     def __init__(
         self,
         problem: Problem,
-        weights: Array,
+        weights: Constant,
         bias: Array | None,
         activation: Activation,
         *,
         scratch_bytes: int,
-        pack_finite: Callable[[Array], ConvolutionKernel],
+        pack_finite: Callable[[LazyTensor], ConvolutionKernel],
     ) -> None:
         super().__init__(problem, weights.dtype, scratch_bytes, adds=False)
         self.finite = pack_finite(finite_part(weights))

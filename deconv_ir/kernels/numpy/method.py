@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.numpy.filter_parts import FilterPart
 from deconv_ir.kernels.numpy.gemm_col2im import GemmCol2im
 from deconv_ir.kernels.numpy.im2col import Im2col
 from deconv_ir.kernels.numpy.subconvolution import sub_convolutions
@@ -34,34 +36,23 @@ def choose_method(problem: Problem, element: np.dtype[Any]) -> type[Im2col] | ty
     return GemmCol2im if _ADD * added <= _COPY * copied + zeros else Im2col
 
 
-def grouped(problem: Problem, weights: Array) -> Array:
-    """Return a filter by groups, as a view ``[groups, in, out, *K]``.
-
-    The filter is ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` for a convolution.
-    """
-    if problem.forward:
-        shape = (problem.groups, problem.channels_out, problem.channels_in, *problem.kernel)
-        return weights.reshape(shape).swapaxes(1, 2)
-    shape = (problem.groups, problem.channels_in, problem.channels_out, *problem.kernel)
-    return weights.reshape(shape)
-
-
 def pack(
     problem: Problem,
-    weights: Array,
+    parts: Iterable[FilterPart],
+    element: np.dtype[Any],
     bias: Array | None,
     activation: Activation,
     method: str = "numpy",
 ) -> TiledKernel:
     """Pack a filter for the faster method, or for the named one, if possible.
 
-    The weights are ``[groups, in, out, *K]``, as from `grouped`, the bias is ``[groups * out]``;
-    `method` is ``numpy`` (choose), ``im2col`` or ``gemm_col2im``.
+    The parts are those of a filter of this type, the bias is ``[groups * out]``; `method` is
+    ``numpy`` (choose), ``im2col`` or ``gemm_col2im``.
     """
-    chosen = choose_method(problem, weights.dtype)
-    possible = not problem.forward and weights.dtype.kind not in "iu" and GemmCol2im.fits(problem)
+    chosen = choose_method(problem, element)
+    possible = not problem.forward and element.kind not in "iu" and GemmCol2im.fits(problem)
     if method == "im2col":
         chosen = Im2col
     elif method == "gemm_col2im" and possible:
         chosen = GemmCol2im
-    return chosen(problem, weights, bias, activation)
+    return chosen(problem, parts, element, bias, activation)

@@ -10,13 +10,14 @@ import abc
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.kernels.activation import Activation, ActivationType
+from deconv_ir.kernels.numpy.filter_parts import FilterPart
 from deconv_ir.kernels.numpy.interleave import Interleaver, Remainders
 from deconv_ir.kernels.numpy.subconvolution import Axes, Extents, ImageTile, spans
 from deconv_ir.kernels.problem import Problem, accumulator_of
@@ -29,6 +30,8 @@ COMFORTABLE_BYTES = 4 << 20
 _FEWEST_POSITIONS, _FEWEST_CHANNELS = 512, 32
 # Tiles of an image, so that threads can share it, and minimum multiply-adds of a tile.
 _SHARES, _WORTH_A_TILE = 8, 1 << 22
+# Tilings that a filter keeps.
+_MOST_TILINGS = 64
 # Images share calls of NumPy as long as each thread has at least this number of calls.
 _JOBS_OF_A_THREAD = 2
 
@@ -158,20 +161,30 @@ def choose_tiles(
 
 
 class TiledKernel(abc.ABC):
-    """A filter ``[groups, in, out, *K]``, and a bias ``[groups * out]``, packed for one method."""
+    """A filter, given in parts, and a bias ``[groups * out]``, packed for one method."""
 
     name: str
 
     def __init__(
-        self, problem: Problem, weights: Array, bias: Array | None, activation: Activation
+        self,
+        problem: Problem,
+        parts: Iterable[FilterPart],
+        element: np.dtype[Any],
+        bias: Array | None,
+        activation: Activation,
     ) -> None:
         self.problem, self.activation = problem, activation
-        self.element = weights.dtype
-        self.accumulator = accumulator_of(weights.dtype)
+        self.element = element
+        self.accumulator = accumulator_of(element)
         self.bias = None
         if bias is not None:
             self.bias = bias.astype(self.accumulator).reshape(problem.groups, problem.channels_out)
-        self._tiling = functools.lru_cache(maxsize=64)(self._choose_tiles)
+        self._tilings: dict[tuple[Axes, int], Tiling] = {}
+        self._pack(parts)
+
+    @abc.abstractmethod
+    def _pack(self, parts: Iterable[FilterPart]) -> None:
+        """Pack the filter."""
 
     @property
     @abc.abstractmethod
@@ -195,6 +208,15 @@ class TiledKernel(abc.ABC):
 
         The data are ``[N, groups, in, *X]``.
         """
+
+    def _tiling(self, axes: Axes, bound: int) -> Tiling:
+        """Return the jobs of one image; a cache of the method would keep packed filters."""
+        found = self._tilings.get((axes, bound))
+        if found is None:
+            if len(self._tilings) >= _MOST_TILINGS:
+                self._tilings.clear()
+            found = self._tilings[axes, bound] = self._choose_tiles(axes, bound)
+        return found
 
     def _choose_tiles(self, axes: Axes, bound: int) -> Tiling:
         """Divide one image into jobs."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, rows_of
 from deconv_ir.ir.quantization import FOUR, Levels, WeightLevels
 from deconv_ir.kernels.problem import Problem, one_by_channel
 
@@ -106,7 +107,10 @@ def find_codes(problem: Problem, weights: Constant, scaling: CodeScaling) -> Con
         return _rounded(rows / scales, deltas, scaling.rounding)
 
     if not isinstance(weights, LazyTensor):
-        return codes_of(weights, 0)
+        codes = np.empty(weights.shape, np.int8)
+        for first, rows in _parts(weights):
+            codes[first : first + len(rows)] = codes_of(rows, first)
+        return codes
     source = weights
 
     def read(start: int, stop: int) -> Array:
@@ -159,15 +163,12 @@ def levels_of_bytes(data: tuple[float, int], factors: Array, *, signed: bool) ->
     return levels._replace(low=(first,), high=(first + 255,))
 
 
-def _parts(matrix: Constant) -> Iterator[tuple[int, Array]]:
+def _parts(weights: Constant) -> Iterator[tuple[int, Array]]:
     """Iterate over blocks of rows: the index of the first, and the rows."""
-    if isinstance(matrix, LazyTensor):
-        for first, elements in matrix.parts():
-            yield first, elements.reshape(-1, matrix.shape[1])
-        return
-    step = max(1, _PART_BYTES // max(1, matrix.shape[1]))
-    for first in range(0, len(matrix), step):
-        yield first, matrix[first : first + step]
+    row = math.prod(weights.shape[1:])
+    step = max(1, _PART_BYTES // max(1, row))
+    for first in range(0, weights.shape[0], step):
+        yield first, rows_of(weights, first, min(first + step, weights.shape[0]))
 
 
 def _rounded(quotients: Array, deltas: Array, rounding: float) -> Array:
@@ -199,9 +200,9 @@ def greatest_sum(deltas: Array, terms: int) -> Array:
     return 255.0 * terms * (128 + np.abs(deltas))
 
 
-def element_of_sums(terms: int) -> Any:
+def element_of_sums(terms: int) -> np.dtype[Any]:
     """Return the floating-point type in which BLAS sums products of codes exactly."""
-    return np.float32 if terms <= _TERMS_IN_F32 else np.float64
+    return np.dtype(np.float32 if terms <= _TERMS_IN_F32 else np.float64)
 
 
 def groups_to_join(problem: Problem) -> int:
@@ -257,19 +258,12 @@ class FilterElements:
         """The sum of each tap's codes, ``[groups * out, *K]``, of the rows that were read."""
         self._summed = 0  # fours of input channels
 
-    def _rows(self, first: int, last: int) -> Array:
-        """Return whole rows of the codes."""
-        if not isinstance(self._codes, LazyTensor):
-            return self._codes[first:last]
-        row = self._codes.size // self._codes.shape[0]
-        return self._codes.read(first * row, last * row).reshape(-1, *self._codes.shape[1:])
-
     def _read(self, start: int, stop: int) -> Array:
         """Return elements of whole rows."""
         row = self.elements.size // self.elements.shape[0]
         first, last = start // row, stop // row
         if self._problem.forward:
-            codes = self._rows(first, last)
+            codes = rows_of(self._codes, first, last)
             self.sums[first:last] = codes.sum(axis=1, dtype=np.float64)
             return self._joined(codes).reshape(-1)
         # Fours are joined whole; `first` may be the second element of its four.
@@ -289,8 +283,8 @@ class FilterElements:
         for group in range(first // of_group, (last - 1) // of_group + 1):
             begin = max(first - group * of_group, 0)
             end = min(last - group * of_group, of_group)
-            codes = self._rows(
-                group * inputs + begin * FOUR, group * inputs + min(end * FOUR, inputs)
+            codes = rows_of(
+                self._codes, group * inputs + begin * FOUR, group * inputs + min(end * FOUR, inputs)
             )
             summed = max(self._summed - group * of_group - begin, 0) * FOUR
             sums = self.sums[group * outputs : (group + 1) * outputs]
@@ -315,10 +309,11 @@ class FilterElements:
         return elements[:, :-1] if is_alone else elements
 
 
-def sums_of_taps(problem: Problem, codes: Array) -> Array:
+def sums_of_taps(problem: Problem, codes: Constant) -> Array:
     """Return ``[groups * out, *K]``: the sum of each tap's codes."""
-    if not problem.forward:
-        grouped = codes.reshape(problem.groups, problem.channels_in, *codes.shape[1:])
-        codes = np.moveaxis(grouped, 1, 2).reshape(-1, problem.channels_in, *codes.shape[2:])
-    sums: Array = codes.sum(axis=1, dtype=np.float64)
-    return sums
+    from deconv_ir.kernels.numpy.filter_parts import filter_parts
+
+    sums = np.zeros((problem.groups, problem.channels_out, *problem.kernel))
+    for part in filter_parts(problem, codes):
+        sums[part.groups, part.outs] += part.weights.sum(axis=1, dtype=np.float64)
+    return sums.reshape(-1, *problem.kernel)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, whole
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, mapped, whole
 from deconv_ir.ir.quantization import FOUR, CodeLayout, Levels, WeightLevels
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
@@ -254,11 +254,10 @@ class QuantizedKernel(PlannedCodes):
             return kernel, filter_.sums
         from deconv_ir.kernels.numpy.kernel import NumpyKernel
 
-        codes = whole(codes)
         element = element_of_sums(problem.channels_in * problem.taps)
         return NumpyKernel(
             problem,
-            codes.astype(element),
+            mapped(codes, lambda part: part.astype(element), element),
             None,
             Activation(),
             adds=False,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-INTERFACE = 0x584DCE3
+INTERFACE = 0x160F190
 """The hash of the header."""
 
 AXES = 3
@@ -45,7 +45,7 @@ NEAREST, BILINEAR, BICUBIC, MODES = range(4)
 ZEROS, BORDER, REFLECTION, BEYONDS = range(4)
 
 
-_layer = Struct("=qqqqqqqqqqqqqqqqqqqqqqqdddqddqqqd").pack
+_layer = Struct("=qqqqqqqqqqqqqqqqqqqqqqqqdddqddqqqd").pack
 
 
 def layer_fields(
@@ -63,6 +63,7 @@ def layer_fields(
     form: int,
     halves: int,
     frees: int,
+    unread: int,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
@@ -95,6 +96,7 @@ def layer_fields(
         form,
         halves,
         frees,
+        unread,
         kernel_0,
         kernel_1,
         kernel_2,

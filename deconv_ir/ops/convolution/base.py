@@ -207,8 +207,10 @@ class AnyConvolution(Windowed, abc.ABC):
         context: Context,
         activation: Activation | None = None,
         adds: bool = False,
+        *,
+        reads: bool = True,
     ) -> ConvolutionKernel:
-        """Pack a filter."""
+        """Pack a filter, or do not read it, for plans."""
         from deconv_ir.kernels import pack_filter
 
         canonical = self.canonical_filter(filter)
@@ -226,6 +228,7 @@ class AnyConvolution(Windowed, abc.ABC):
                 scratch_bytes=context.scratch_bytes,
                 accuracy=context.accuracy,
                 packer=context.packer,
+                reads=reads,
             )
         except TypeError as error:
             raise UnsupportedError(str(error), rule="unsupported-type") from error
@@ -402,16 +405,32 @@ class AnyConvolution(Windowed, abc.ABC):
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
         self.packed_once(inputs, context)(inputs, out)
 
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count the packed filter of a run, and the scratchpad; none if the filter is constant."""
+        filter_ = inputs[1]
+        if filter_.shape is None or filter_.element_type is None or not outputs[0].shape:
+            return 0
+        from deconv_ir.ops.convolution.packed import PackedConvolution
+
+        unread = np.broadcast_to(np.zeros((), filter_.element_type.numpy()), static(filter_.shape))
+        kernel = self.kernel(unread, None, _once(context), reads=False)
+        kept = (None,) * len(inputs)
+        return PackedConvolution(self, kernel, unread.shape, kept, context).run_bytes(inputs)
+
     def packed_once(self, inputs: Arrays, context: Context) -> Kernel:
         """Pack the filter and the bias of one run."""
         from deconv_ir.ops.convolution.packed import PackedConvolution
 
-        if context.accuracy is Accuracy.BF16:
-            # Finding out whether bf16 is faster takes longer than a run.
-            context = context._replace(accuracy=Accuracy.FAST)
-        packed = self.kernel(inputs[1], self.bias_of(inputs), context)
+        packed = self.kernel(inputs[1], self.bias_of(inputs), _once(context))
         kept = (None,) * len(inputs)
         return PackedConvolution(self, packed, inputs[1].shape, kept, context)
+
+
+def _once(context: Context) -> Context:
+    """Return the context of a filter for one run."""
+    # Finding out whether bf16 is faster takes longer than a run.
+    is_bf16 = context.accuracy is Accuracy.BF16
+    return context._replace(accuracy=Accuracy.FAST) if is_bf16 else context
 
 
 class WithGroupAxis(AnyConvolution, abc.ABC):

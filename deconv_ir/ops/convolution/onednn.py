@@ -98,6 +98,8 @@ class OneDNNDeconvolution(Deconvolution, abc.ABC):
 
     runtime = Semantics.ONEDNN
 
+    takes_lazy = (1,)
+
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
     groups: int = attribute(integer(1), 1)
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
@@ -110,6 +112,10 @@ class OneDNNDeconvolution(Deconvolution, abc.ABC):
     @abc.abstractmethod
     def spatial_first(self) -> bool:
         """Whether the filter is laid out [spatial..., out/groups, in]."""
+
+    @property
+    def packing_copies(self) -> int:
+        return int(self.spatial_first)
 
     def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
         """Compare the pads, which can differ only if they are computed from the extents."""

@@ -91,6 +91,18 @@ class PackedConvolution(Kernel):
         last = self._operation.channels_last
         return self._packed.plan(self._by_axis(data), *placed, budget, channels_last=last)
 
+    def run_bytes(self, inputs: Infos) -> int:
+        """Return the bytes of the filter and of the scratchpad of its only run."""
+        data = self._data_shape(static(inputs[0].shape))
+        placed = self._operation.placement(data, self._filter_shape, inputs[2:], self._context)
+        if placed is None:
+            return self._packed.packed_bytes + self._packed.scratch_bytes
+        last = self._operation.channels_last
+        plan = self._packed.plan_once(self._by_axis(data), *placed, channels_last=last)
+        chosen = plan.algorithm
+        transformed = 0 if chosen.packed else chosen.weight_bytes
+        return self._packed.packed_bytes + chosen.scratch_bytes + transformed
+
     def release(self) -> None:
         self._packed.release()
 

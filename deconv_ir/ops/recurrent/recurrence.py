@@ -227,9 +227,19 @@ class Recurrent(Operation, abc.ABC):
                 found = self.step(named["X"] @ w.T, first, r, b)
             return tuple(narrow(array, inputs[0].dtype) for array in found)
 
+    @property
+    def gate_order(self) -> list[int]:
+        """The place in the weights of each gate, in the order that `step` requires."""
+        return list(range(self.gates))
+
     def ordered(self, weights: Any) -> Any:
         """Reorder the gates as `step` requires."""
-        return weights
+        order = self.gate_order
+        if order == sorted(order):
+            return weights
+        axis = 1 if self.sequence else 0
+        gates = np.split(weights, self.gates, axis)
+        return np.concatenate([gates[place] for place in order], axis)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the inputs of the gates, and copies in f32 of narrow floats."""
@@ -240,8 +250,14 @@ class Recurrent(Operation, abc.ABC):
         copies = (
             sum(element_count(static(i.shape)) for i in inputs) if width != dtype.itemsize else 0
         )
+        if copies:
+            copies += sum(element_count(static(i.shape)) for i in outputs)
+        if self.gate_order != list(range(self.gates)):  # weights are reordered
+            copies += sum(element_count(static(i.shape)) for i in inputs) * (1 if copies else 2)
         moments = element_count(static(inputs[0].shape)[:-1])
-        return width * (copies + moments * self.gates * self.hidden_size)
+        # A step makes several arrays as large as the inputs of all gates.
+        arrays = 1 if self.sequence else 4
+        return width * (copies + arrays * moments * self.gates * self.hidden_size)
 
     def run(
         self,

@@ -81,11 +81,13 @@ class _Compiled(Recurrent):
         """Pack the weights of a sequence, if they are constant."""
         from deconv_ir.kernels.recurrent import pack
 
-        names = {n: whole(a) for n, a in zip(self.inputs, constants, strict=False) if a is not None}
+        names = {n: a for n, a in zip(self.inputs, constants, strict=False) if a is not None}
         if not self.sequence or not self.is_usual() or not names.keys() >= set("WRB"):
             return None
-        packed = pack(*(self.ordered(widen(names.pop(name))) for name in "WRB"))
-        return None if packed is None else _PackedSequence(self, context, packed, names)
+        w, r, b = (names.pop(name) for name in "WRB")
+        packed = pack(w, r, self.ordered(widen(whole(b))), self.gate_order)
+        kept = {name: whole(constant) for name, constant in names.items()}
+        return None if packed is None else _PackedSequence(self, context, packed, kept)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the gates of the time steps that are computed at once."""
@@ -262,6 +264,7 @@ class GRUSequence(_GRU):
     """GRUCell over time."""
 
     sequence = True
+    takes_lazy = (3, 4)
 
     direction: Direction = attribute(_DIRECTION, Direction.FORWARD, required=True)
 
@@ -272,11 +275,9 @@ class _LSTM1(_LSTM):
     input_forget: bool = attribute(boolean(), False)
     weights_format: GateOrder = attribute(choice(GateOrder), GateOrder.FICO)
 
-    def ordered(self, weights: Any) -> Any:
-        """Reorder the gates to f, i, c, o."""
-        axis = 1 if self.sequence else 0
-        parts = dict(zip(self.weights_format.value, np.split(weights, 4, axis), strict=True))
-        return np.concatenate([parts[gate] for gate in "fico"], axis)
+    @property
+    def gate_order(self) -> list[int]:
+        return [self.weights_format.value.index(gate) for gate in "fico"]
 
 
 @operation(
@@ -313,6 +314,7 @@ class LSTMSequence1(_LSTM1):
     """
 
     sequence = True
+    takes_lazy = (4, 5)
 
     direction: Direction = attribute(_DIRECTION, Direction.FORWARD, required=True)
 
@@ -326,5 +328,6 @@ class LSTMSequence5(_LSTM):
     """LSTMCell over time."""
 
     sequence = True
+    takes_lazy = (4, 5)
 
     direction: Direction = attribute(_DIRECTION, Direction.FORWARD, required=True)

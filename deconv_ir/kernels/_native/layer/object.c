@@ -267,8 +267,10 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         self->k.epilogue = epilogue;
         if (kernel_prepare(self, &buffers[0]) || take_codes(self, buffers + 1, f.halves))
             Py_CLEAR(self);
-        else
+        else {
             self->frees = f.frees && !self->k.codes; /* codes are transformed in each run */
+            if (f.unread) self->takes_weights = 1;
+        }
     }
     for (int i = 0; i < 4; i++)
         if (buffers[i].obj) PyBuffer_Release(&buffers[i]);
