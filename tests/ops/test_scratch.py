@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,13 @@ import pytest
 from operation_forms import make
 from support import traced_peak
 
+from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import F32, from_numpy, parse_element_type
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.ir.shapes import is_static
+from deconv_ir.ops import all_operations
+from deconv_ir.ops.examples import OperationExample, parse_example
 from deconv_ir.ops.onednn.elementwise import KINDS
 
 RNG = np.random.default_rng(0)
@@ -99,6 +105,21 @@ CASES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...], dict[str, str]]] =
 }
 LIKE_OTHERS = {"Sigmoid", "Elu", "SoftPlus", "Mish", "HSwish", "AvgPool-3d", "Interpolate-cubic"}
 """In f16 they take the path of another row: Tanh, AvgPool or Interpolate-linear."""
+# Elements of a long input.
+LONG = 200_000
+SLOW = {
+    "DeformableConvolution1",
+    "DeformableConvolution8",
+    "DetectionOutput1",
+    "DetectionOutput8",
+    "ExperimentalDetectronROIFeatureExtractor",
+    "GatherTree",
+    "Proposal1",
+    "Proposal4",
+}
+"""Operations that take long for such inputs: a tenth."""
+OF_TABLES = {"Interpolate4", "Interpolate11"}
+"""Their tables are as long as an axis, which counts only if the array is not longer: see CASES."""
 # Python's own objects, and NumPy's buffers of two threads for three arrays.
 BOOKKEEPING = (16 << 10) + 2 * 3 * 8192 * 4
 
@@ -125,18 +146,24 @@ def describe(array: np.ndarray) -> TensorInfo:
     return TensorInfo(array.shape, from_numpy(array.dtype), value)
 
 
-def run(operation: Operation, arrays: list[np.ndarray], context: Context) -> tuple[Any, int, int]:
+def run(
+    operation: Operation,
+    arrays: list[np.ndarray],
+    context: Context,
+    infos: list[TensorInfo] | None = None,
+) -> tuple[Any, int, int]:
     """Return the outputs, the bytes allocated besides them, and the declared bytes."""
-    infos = list(map(describe, arrays))
+    infos = list(map(describe, arrays)) if infos is None else infos
     outputs = operation.infer(infos, context)
     out = None
-    if operation.accepts_out(infos, outputs[0]):
+    if operation.computes_in_place and operation.accepts_out(infos, outputs[0]):
         out = np.empty(outputs[0].shape, outputs[0].element_type.numpy())  # type: ignore[arg-type, union-attr]
     told = operation.scratch(infos, outputs, context)
     if out is None:
         results = operation.execute(arrays, context)
         peak = traced_peak(lambda: operation.execute(arrays, context))
-        return results, peak - sum(result.nbytes for result in results), told
+        own = [r for r in results if not any(np.may_share_memory(r, a) for a in arrays)]
+        return results, peak - sum(result.nbytes for result in own), told
     peak = traced_peak(lambda: operation.execute_into(arrays, context, out))
     return (out,), peak, told
 
@@ -185,6 +212,55 @@ def test_scratch_of_a_decomposition_has_that_of_its_steps(kind: str) -> None:
     operation.execute([data], Context())
     taken = traced_peak(lambda: operation.execute([data], Context()))
     assert BOOKKEEPING < taken <= told + data.nbytes + BOOKKEEPING
+
+
+def longer(
+    operation: Operation, example: OperationExample, axis: int
+) -> tuple[list[np.ndarray], list[TensorInfo]] | None:
+    """Return inputs that are long along an axis, and the outputs; None if that is not possible.
+
+    Other inputs of the same extent get longer as well, or they do not.
+    """
+    data = next(t for t in example.inputs if t.elements is None)
+    if axis >= len(data.shape):
+        return None
+    most = LONG // 10 if type(operation).__name__ in SLOW else LONG
+    factor = max(2, most // max(1, math.prod(data.shape)))
+    for together in (True, False):
+        inputs = []
+        for tensor in example.inputs:
+            shape = list(tensor.shape)
+            same = axis < len(shape) and shape[axis] == data.shape[axis] and together
+            if tensor is data or (same and tensor.elements is None):
+                shape[axis] *= factor
+            inputs.append(tensor._replace(shape=tuple(shape)))
+        with contextlib.suppress(DeconvError, ValueError):
+            outputs = operation.infer([t.info() for t in inputs], Context())
+            if all(is_static(info.shape) for info in outputs):
+                arrays = [t.array(seed) for seed, t in enumerate(inputs)]
+                operation.execute(arrays, Context())
+                return arrays, [t.info() for t in inputs]
+    return None
+
+
+@pytest.mark.parametrize(
+    "kind", [o for o in all_operations() if o.__name__ not in OF_TABLES], ids=lambda o: o.__name__
+)
+def test_scratch_is_a_bound_for_long_axes_of_every_example(kind: type[Operation]) -> None:
+    """In the types of the example, and in f16 in place of f32."""
+    for text in kind.examples:
+        for written in sorted({text, text.replace("f32", "f16")}):
+            example = parse_example(written)
+            if all(t.elements is not None for t in example.inputs):
+                continue
+            operation = example.operation(kind)
+            for axis in range(4):
+                found = longer(operation, example, axis)
+                if found is None:
+                    continue
+                arrays, infos = found
+                _, taken, told = run(operation, arrays, Context(), infos)
+                assert taken <= told + BOOKKEEPING, (written, axis)
 
 
 def test_a_product_needs_memory_for_its_rows() -> None:

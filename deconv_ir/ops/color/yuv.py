@@ -25,6 +25,8 @@ _FROM_V = (1.596, -0.813, 0.0)
 class _FromYUV(Operation):
     """A frame of video as an image; the planes are in one input or in one input each."""
 
+    scratch_ratios = (4, 4)
+
     chroma: ClassVar[int] = 2
     """Channels of an input of chroma values."""
     reverse: ClassVar[bool] = False

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 class ConvertLike(Operation):
     """The same values in the element type of another input."""
 
+    scratch_ratios = (2.5, 2.5)
+
     formula = "the shape of data, {shape[data]}"
     sharing = Sharing.WHOLE
 

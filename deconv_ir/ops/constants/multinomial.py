@@ -39,6 +39,8 @@ class Multinomial(Operation):
     from 0 to 1, row by row; the OpenVINO runtime draws others.
     """
 
+    scratch_ratios = (8, 8)
+
     formula = "probs {shape[probs]}, num_samples {element[num_samples]}"
 
     convert_type: ElementType = attribute(_index_type())

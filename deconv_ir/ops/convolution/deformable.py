@@ -30,6 +30,8 @@ _WINDOW = "strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1"
 class DeformableConvolution1(Windowed):
     """Grouped convolution in which an offset moves each element of the window."""
 
+    scratch_ratios = (3.5, 4.25)
+
     group: int = attribute(integer(1), 1)
     deformable_group: int = attribute(integer(1), 1)
 

@@ -36,6 +36,8 @@ class _DetectionOutput(Operation):
     after one whose image number is -1, as Proposal writes it, are not used.
     """
 
+    scratch_ratios = (8, 8)
+
     formula = (
         "N * keep_top_k, or N * top_k * classes, or N * priors * classes, of box_logits "
         "{shape[box_logits]}, class_preds {shape[class_preds]}, proposals {shape[proposals]}, "

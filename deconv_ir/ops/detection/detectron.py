@@ -27,6 +27,8 @@ class ExperimentalDetectronDetectionOutput(Operation):
     class_agnostic_box_regression has no effect there either.
     """
 
+    scratch_ratios = (3.5, 4.5)
+
     formula = "max_detections_per_image {self.max_detections_per_image}"
 
     score_threshold: float = attribute(number())
@@ -102,6 +104,8 @@ class ExperimentalDetectronPriorGridGenerator(Operation):
     smaller grid come first, and the rest is 0.
     """
 
+    scratch_ratios = (2, 3.5)
+
     formula = "H, W of feature_map {shape[feature_map]} * priors {shape[priors]}"
 
     flatten: bool = attribute(boolean(), True)
@@ -166,6 +170,8 @@ class ExperimentalDetectronROIFeatureExtractor(Operation):
     Level 2 is that of regions of 224 x 224; regions without an area give zeros.
     """
 
+    scratch_ratios = (0.5, 1.5)
+
     formula = "rois {shape[rois]}, C of features, output_size {self.output_size}"
 
     output_size: int = attribute(integer(1))
@@ -228,6 +234,8 @@ class ExperimentalDetectronROIFeatureExtractor(Operation):
 )
 class ExperimentalDetectronTopKROIs(Operation):
     """The regions with the greatest probabilities; then 0."""
+
+    scratch_ratios = (0.5, 0.5)
 
     formula = "max_rois {self.max_rois}"
 

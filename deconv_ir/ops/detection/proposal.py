@@ -55,6 +55,8 @@ class _Proposal(Operation):
     with -1, and the rest is 0.
     """
 
+    scratch_ratios = (4, 5)
+
     formula = "batch of class_probs {shape[class_probs]} * post_nms_topn {self.post_nms_topn}"
 
     base_size: int = attribute(integer(1))

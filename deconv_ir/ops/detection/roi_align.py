@@ -94,6 +94,8 @@ class _RegionAlign(Operation, abc.ABC):
 class ROIAlign3(_RegionAlign):
     """Regions of a feature map, resampled bilinearly to one size."""
 
+    scratch_ratios = (0.25, 1.25)
+
     mode: BinPooling = attribute(choice(BinPooling))
 
     aligned_mode: Alignment = Alignment.ASYMMETRIC
@@ -185,6 +187,8 @@ class ROIAlign9(ROIAlign3):
 )
 class ROIAlignRotated(_RegionAlign):
     """Rotated regions (center x and y, width, height, angle in radians), resampled to one size."""
+
+    scratch_ratios = (1.25, 2.25)
 
     clockwise_mode: bool = attribute(boolean(), False)
 

@@ -27,6 +27,8 @@ class _Pooled(Operation, abc.ABC):
     the first one of number -1 on, which Proposal writes after its last region, give zeros.
     """
 
+    scratch_ratios = (0.25, 1.25)
+
     formula = "rois {shape[rois]}, {self.formula_of_bins}"
 
     same_types: ClassVar[int] = 1

@@ -77,6 +77,8 @@ class ReorgYolo(Operation):
 class RegionYolo(Operation):
     """Sigmoid of centers, confidences and classes of boxes, or softmax of the classes."""
 
+    scratch_ratios = (1.25, 2.25)
+
     formula = "data {shape[data]}, axes {self.axis} to {self.end_axis}"
 
     anchors: tuple[float, ...] = attribute(numbers(), ())

@@ -19,6 +19,8 @@ from deconv_ir.ops.values import actual
 class ConvertPromoteTypes(Operation):
     """Both inputs converted to the smallest element type that represents the values of both."""
 
+    scratch_ratios = (1, 1)
+
     promote_unsafe: bool = attribute(boolean(), False)
     pytorch_scalar_promotion: bool = attribute(boolean(), False)
     u64_integer_promotion_target: ElementType = attribute(result_type(), F32)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.operation import Infos, Operands
+from deconv_ir.ir.operation import Context, Infos, Operands
+from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, boolean, choice, operation
 from deconv_ir.ops.elementwise.elementwise import Unary, register
 from deconv_ir.ops.numeric import np
@@ -230,6 +231,12 @@ class IsInf(Unary):
 
     detect_negative: bool = attribute(boolean(), True)
     detect_positive: bool = attribute(boolean(), True)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count two comparisons with 0 as well."""
+        return super().scratch(inputs, outputs, context) + 2 * element_count(
+            static(outputs[0].shape)
+        )
 
     def apply(self, *arrays: Array) -> Array:
         (data,) = arrays

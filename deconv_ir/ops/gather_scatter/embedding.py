@@ -40,6 +40,8 @@ class BagReduction(enum.Enum):
 class _Embedding(Operation, abc.ABC):
     """Rows of a table, summed in bags."""
 
+    scratch_ratios = (0, 2.25)
+
     reduction: BagReduction = BagReduction.SUM
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -80,7 +82,8 @@ class _Embedding(Operation, abc.ABC):
         if not all(map(is_static, shapes)):
             return 0
         row = element_count(static(shapes[0])[1:])
-        return 2 * element_count(static(shapes[1])) * row * 8
+        made = 2 * element_count(static(shapes[1])) * row * 8
+        return made + super().scratch(inputs, outputs, context)
 
     def rows(self, inputs: Arrays) -> Array:
         """Return the row of each index, times its weight."""

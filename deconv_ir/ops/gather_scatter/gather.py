@@ -21,7 +21,14 @@ from deconv_ir.ir.operation import (
     TensorInfo,
 )
 from deconv_ir.ir.record import field
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
+from deconv_ir.ir.shapes import (
+    Shape,
+    element_count,
+    format_shape,
+    intersect_dims,
+    is_static,
+    static,
+)
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.binding import indexed
 from deconv_ir.ops.checks import check_type, known_integer, known_integers, normalize_axis, only
@@ -159,6 +166,11 @@ class Gather1(Operation):
         picked = (*box[:batch], *box[axis:behind])
         tile = self if spans == whole_box(data) else self.replace(box=spans)
         return LayerTile((spans, picked, whole_box(static(inputs[2].shape))), tile)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count the indices of the axes that data and indices share."""
+        shape = inputs[1].shape
+        return 16 * element_count(static(shape)) if self.batch_dims and is_static(shape) else 0
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Check the indices once, if they are known: a single one is a view."""

@@ -23,6 +23,8 @@ class GatherTree(Operation):
     Steps after the length of a sequence, or after its first end token, are end tokens.
     """
 
+    scratch_ratios = (2, 2)
+
     formula = "the shape of step_ids, {shape[step_ids]}"
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:

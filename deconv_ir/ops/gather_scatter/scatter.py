@@ -154,6 +154,8 @@ class ScatterUpdate(_Scatter):
 class ScatterNDUpdate3(_Scatter):
     """Slices of the data at tuples of indices replaced."""
 
+    scratch_ratios = (0, 1)
+
     reduction: ScatterReduction = ScatterReduction.NONE
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -209,6 +211,8 @@ class ScatterNDUpdate15(ScatterNDUpdate3):
 )
 class ScatterElementsUpdate3(_Scatter):
     """Elements of the data replaced at indices along an axis."""
+
+    scratch_ratios = (0, 1)
 
     reduction: ScatterReduction = ScatterReduction.NONE
     use_init_val: bool = True
@@ -277,6 +281,8 @@ def _neutral(reduction: ScatterReduction, dtype: Any) -> Any:
 )
 class ScatterElementsUpdate12(ScatterElementsUpdate3):
     """Elements of the data replaced or combined with updates."""
+
+    scratch_ratios = (4, 4)
 
     reduction: ScatterReduction = attribute(choice_of(_ELEMENTS_REDUCTIONS), ScatterReduction.NONE)
     use_init_val: bool = attribute(boolean(), True)

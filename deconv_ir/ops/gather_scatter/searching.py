@@ -27,6 +27,8 @@ from deconv_ir.ops.numeric import np, widen
 class Bucketize(Operation):
     """Index of the bucket that contains each element."""
 
+    scratch_ratios = (1.25, 1.75)
+
     formula = "the shape of data, {shape[data]}"
 
     output_type: ElementType = attribute(result_type(), I64)
@@ -51,6 +53,8 @@ class Bucketize(Operation):
 )
 class SearchSorted(Operation):
     """Indices at which values would be inserted into sorted rows."""
+
+    scratch_ratios = (1, 1.5)
 
     formula = "the shape of values, {shape[values]}"
 

@@ -40,6 +40,8 @@ class Fill(enum.Enum):
 class SegmentMax(Operation):
     """Maximum over the rows of each segment; segment ids are sorted."""
 
+    scratch_ratios = (1, 2)
+
     formula = "data {shape[data]}, segment_ids {value[segment_ids]}"
 
     fill_mode: Fill = attribute(choice(Fill))

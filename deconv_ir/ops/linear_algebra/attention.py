@@ -46,6 +46,8 @@ _EQUATION = re.compile(rf"(?a:{_LABELS}(?:,{_LABELS})*(?:->{_LABELS})?)")
 class Einsum(Operation):
     """Sum of products by Einstein's convention."""
 
+    scratch_ratios = (0, 1)
+
     equation: str = attribute(text())
 
     def subscripts(self, count: int) -> tuple[list[str], str]:
@@ -147,6 +149,8 @@ class ScaledDotProductAttention(TakesOut):
     `sink` is the score of one more key, whose value is 0.
     """
 
+    scratch_ratios = (0.5, 1.75)
+
     formula = "query {shape[query]}, key {shape[key]}, value {shape[value]}"
 
     causal: bool = attribute(boolean())
@@ -197,7 +201,8 @@ class ScaledDotProductAttention(TakesOut):
         made = 4 * query[-2] * key[-2]
         found = attention_bytes(query[-2], query[-1], key[-2], shape[-1])
         scores = 4 * element_count(shape[:-1]) * key[-2]
-        return 3 * scores if found is None or len(inputs) > 5 else found + made
+        taken = 3 * scores if found is None or len(inputs) > 5 else found + made
+        return taken + super().scratch(inputs, outputs, context)
 
     def bind_arrays(self, inputs: Arrays, out: Array) -> Callable[[], object] | None:
         """Bind the kernel; a mask of one element, and a scale, are read in each run."""

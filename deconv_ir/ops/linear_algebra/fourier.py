@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 class _Fourier(Operation):
     """A transform along axes, after the data is cropped or zero-padded to `signal_size`."""
 
+    scratch_ratios = (1.25, 2)
+
     formula = "data {shape[data]}, axes {value[axes]}"
 
     complex_in: ClassVar[bool] = True

@@ -65,6 +65,7 @@ class MatMul(Operation):
     transpose_b: bool = attribute(boolean(), False)
 
     takes_lazy = (1,)
+    scratch_ratios = (0, 1.75)
     keeps_codes = True
 
     # The columns of a tile; None: all.
@@ -242,7 +243,7 @@ class MatMul(Operation):
         return True
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count the packed blocks of all threads."""
+        """Count the packed blocks of all threads, and copies of narrow floats."""
         from deconv_ir.kernels.products import scratch_bytes
 
         a, b = static(inputs[0].shape), inputs[1].shape
@@ -250,7 +251,9 @@ class MatMul(Operation):
         # The shape of a packed matrix is unknown here.
         columns = 1 if b is not None and len(b) == 1 else static(outputs[0].shape)[-1]
         codes = outputs[0].element_type == I8
-        return scratch_bytes(element_count(a) // max(1, inner), inner, columns, writes_codes=codes)
+        rows = element_count(a) // max(1, inner)
+        packed = scratch_bytes(rows, inner, columns, writes_codes=codes)
+        return packed + super().scratch(inputs, outputs, context)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Multiply; integers wrap."""

@@ -57,6 +57,8 @@ def _padded(window: Array, size: int) -> Any:
 class STFT(Operation):
     """Spectra of the frames of a signal, each multiplied by a window."""
 
+    scratch_ratios = (1, 2)
+
     formula = "signal {shape[signal]}, frame_size {element[frame_size]}, step {element[frame_step]}"
 
     transpose_frames: bool = attribute(boolean())
@@ -107,6 +109,8 @@ class STFT(Operation):
 )
 class ISTFT(Operation):
     """Signal reconstructed from the spectra of its frames by overlap-add."""
+
+    scratch_ratios = (4.5, 5.5)
 
     formula = "data {shape[data]}, frame_size {element[frame_size]}, step {element[frame_step]}"
 

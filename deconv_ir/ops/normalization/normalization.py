@@ -345,6 +345,8 @@ class _OverAxes(_Normalization):
 class NormalizeL2(_OverAxes):
     """x / sqrt(sum(x * x)) over axes; without axes, each element by itself."""
 
+    scratch_ratios = (0.5, 1.5)
+
     eps: float = attribute(number(minimum=0))
     eps_mode: EpsRule = attribute(choice(EpsRule))
 
@@ -364,6 +366,8 @@ class NormalizeL2(_OverAxes):
 )
 class LRN(_OverAxes):
     """x / (bias + alpha / size^axes * sum(x * x))^beta, the sum over a window along axes."""
+
+    scratch_ratios = (1.75, 2.5)
 
     alpha: float = attribute(number())
     beta: float = attribute(number())
@@ -401,6 +405,8 @@ def _window_sum(data: Array, axis: int, size: int) -> Any:
 @operation("GRN-1(data)", "f32[2,3,4,5] -> f32[2,3,4,5] | bias=1e-4")
 class GRN(Operation):
     """x / sqrt(bias + sum of squares over the channels)."""
+
+    scratch_ratios = (0.5, 1.5)
 
     formula = "the shape of data, {shape[data]}"
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class RMSNorm(Operation):
     """x / sqrt(mean of x * x along axes + epsilon), times scale."""
 
+    scratch_ratios = (0.75, 1.75)
+
     formula = "the shape of data, {shape[data]}"
 
     epsilon: float = attribute(number(minimum=0))

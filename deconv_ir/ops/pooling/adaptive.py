@@ -135,6 +135,8 @@ class _AdaptivePool(Operation, abc.ABC):
 class AdaptiveAvgPool(_AdaptivePool):
     """Mean of each of `output_size` windows that divide the data evenly."""
 
+    scratch_ratios = (0.5, 3)
+
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = check_type(inputs[0], "data", "float")
         return (TensorInfo(self.pooled(inputs), element_type),)
@@ -182,6 +184,8 @@ class AdaptiveAvgPool(_AdaptivePool):
 )
 class AdaptiveMaxPool(_AdaptivePool):
     """Maximum of each window that divides the data evenly, and its index."""
+
+    scratch_ratios = (1.5, 2.5)
 
     index_element_type: ElementType = attribute(result_type(), I64)
 

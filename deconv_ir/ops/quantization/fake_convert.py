@@ -26,6 +26,8 @@ def _parse(text: str) -> ElementType:
 class FakeConvert(Operation):
     """data * scale - shift rounded to 8 bits with saturation, then scaled back."""
 
+    scratch_ratios = (1.75, 2.5)
+
     formula = "the shape of data, {shape[data]}"
 
     destination_type: ElementType = attribute(

@@ -33,6 +33,8 @@ _LEAST_RATIO = 8
 class FakeQuantize(WithBroadcast):
     """Rounded to equal levels of an input range, which are mapped to an output range."""
 
+    scratch_ratios = (3, 4)
+
     formula = "the shape of data, {shape[data]}"
 
     levels: int = attribute(integer(1))

@@ -34,6 +34,8 @@ def _collapse(classes: Array, blank: int, merge: bool) -> Array:
 class CTCGreedyDecoder(Operation):
     """Most probable class of each step, without blanks, padded with -1."""
 
+    scratch_ratios = (0.25, 1.25)
+
     formula = "N and T of data {shape[data]}"
 
     ctc_merge_repeated: bool = attribute(boolean(), True)
@@ -68,6 +70,8 @@ class CTCGreedyDecoder(Operation):
 )
 class CTCGreedyDecoderSeqLen(Operation):
     """Most probable class of each step, without blanks, padded with -1, and the lengths."""
+
+    scratch_ratios = (0.5, 1.25)
 
     formula = "N and T of data {shape[data]}"
 
@@ -111,6 +115,8 @@ class CTCGreedyDecoderSeqLen(Operation):
 )
 class CTCLoss(Operation):
     """Negative log-likelihood of the labels, over all their alignments."""
+
+    scratch_ratios = (4.5, 5.5)
 
     formula = "N of logits {shape[logits]}"
 

@@ -236,6 +236,8 @@ def reduction(
             "on_values": on_values,
             "mean": mean,
             "adds": compute in (_sum, _mean),
+            # Absolute values or squares are an array of their own.
+            "scratch_ratios": (1.25, 2) if type_name in ("ReduceL1", "ReduceL2") else (0, 1.25),
         },
     )
     examples = (

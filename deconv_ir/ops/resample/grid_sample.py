@@ -39,6 +39,8 @@ class Beyond(enum.Enum):
 class GridSample(Operation):
     """Image sampled at the positions of a grid, with x and y from -1 to 1."""
 
+    scratch_ratios = (0, 0.75)
+
     formula = "data {shape[data]}, grid {shape[grid]}"
 
     align_corners: bool = attribute(boolean(), False)

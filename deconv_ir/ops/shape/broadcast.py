@@ -240,4 +240,16 @@ class Tile(Operation):
         return wrapped_tile(box, inputs, (0,) * len(box))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        return (np.tile(inputs[0], [max(0, r) for r in integers(inputs[1])]),)
+        data, repeats = inputs[0], [max(0, r) for r in integers(inputs[1])]
+        rank = max(data.ndim, len(repeats))
+        shape = [1] * (rank - data.ndim) + list(data.shape)
+        repeats = [1] * (rank - len(repeats)) + repeats
+        # NumPy's tile needs an array for each axis.
+        found = np.empty([r * dim for r, dim in zip(repeats, shape, strict=True)], data.dtype)
+        axes = [(r, dim) if r > 1 else (dim,) for r, dim in zip(repeats, shape, strict=True)]
+        if found.size:
+            split = found.reshape([extent for axis in axes for extent in axis])
+            split[...] = data.reshape(
+                [n for axis in axes for n in (1,) * (len(axis) - 1) + axis[-1:]]
+            )
+        return (found,)

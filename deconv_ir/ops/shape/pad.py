@@ -48,6 +48,7 @@ class PadValues(enum.Enum):
 class Pad1(Operation):
     """Elements added around an array."""
 
+    scratch_ratios = (1.5, 1.5)
     crops: ClassVar[bool] = False
     """Whether pads may be negative."""
 
@@ -149,6 +150,13 @@ class Pad1(Operation):
             number = inputs[3].reals[0]
         value = element(number)
         return None if value is None else _PadWith(pads=tuple(zip(*pads, strict=True)), value=value)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count copies of all axes if elements are removed from mirrored data, else of an edge."""
+        known = known_lists(inputs[1:3])
+        crops = known is None or any(pad < 0 for pads in known for pad in pads)
+        most = super().scratch(inputs, outputs, context)
+        return most if crops and self.pad_mode is not PadValues.CONSTANT else most // 10
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return output.element_type is not None and output.element_type.kind != "string"

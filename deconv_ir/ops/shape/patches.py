@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 class ExtractImagePatches(Operation):
     """Windows of an image, with their elements as channels."""
 
+    scratch_ratios = (0.75, 0.75)
+
     formula = "data {shape[data]}, sizes {self.sizes}, strides {self.strides}, rates {self.rates}"
 
     sizes: tuple[int, ...] = attribute(integers(1))
@@ -95,6 +97,8 @@ class ExtractImagePatches(Operation):
 )
 class Col2Im(Operation):
     """Windows written back to their positions; overlapping elements are summed."""
+
+    scratch_ratios = (0.75, 0.75)
 
     strides: tuple[int, ...] | None = attribute(integers(1), None)
     dilations: tuple[int, ...] | None = attribute(integers(1), None)

@@ -218,6 +218,8 @@ Known = tuple[int, ...]
 class _BatchBlocks(Operation, abc.ABC):
     """Lists of one element for each axis: the block, and the pads or crops."""
 
+    scratch_ratios = (0.75, 0.5)
+
     formula = "data {shape[data]}, {lists}"
     sharing = Sharing.PART
 
