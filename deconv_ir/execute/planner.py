@@ -364,7 +364,9 @@ class _Planner:
         absorbed = [source not in self.slot for source in self.rows[step]]
         inputs = [TensorInfo(None) if a else i for i, a in zip(inputs, absorbed, strict=True)]
         context = self.context._replace(scratch_bytes=budget.scratch_bytes)
-        return inner + self.graph.layers[index].operation.scratch(inputs, outputs, context)
+        layer = self.graph.layers[index]
+        with locating(self.graph, layer):
+            return inner + layer.operation.scratch(inputs, outputs, context)
 
     def _draft(self, step: int, index: int) -> _Draft:
         """Find slots and groups of one step; offsets come later."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import traced_peak
 
 from deconv_ir.kernels import pack_convolution, pack_deconvolution
 from deconv_ir.kernels.native import CompiledKernel
@@ -53,3 +54,11 @@ def test_c_does_not_run_what_was_not_read() -> None:
         assert isinstance(kernel, CompiledKernel)
         assert not kernel.is_filled
         assert kernel.layer.unpack(np.empty((64, 64, 3, 3), np.float32)) is False
+
+
+def test_numpy_plans_without_the_memory_of_the_filter() -> None:
+    unread = np.broadcast_to(np.float32(0), (512, 512, 4, 4))  # 16 MiB
+    how = {"strides": (2, 2), "dilations": (1, 1), "algorithm": "numpy"}
+    for kind in (pack_convolution, pack_deconvolution):
+        assert traced_peak(lambda kind=kind: kind(unread, **how, reads=False)) < 1 << 20
+        assert kind(unread, **how, reads=False).packed_bytes == unread.nbytes

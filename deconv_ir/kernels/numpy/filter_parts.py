@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.lazy_tensor import Constant, rows_of
@@ -44,6 +46,13 @@ def filter_parts(problem: Problem, weights: Constant) -> Iterator[FilterPart]:
                 yield FilterPart(groups, others, some, part.swapaxes(1, 2))
             else:
                 yield FilterPart(groups, some, others, part)
+
+
+def packed_array(
+    parts: Iterable[FilterPart], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Array:
+    """Return an array for a packed filter; without memory if there are no parts, ``()``."""
+    return np.empty(shape, dtype) if parts else np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def parts_within(parts: Iterable[FilterPart], groups: slice, outs: slice) -> Iterator[FilterPart]:

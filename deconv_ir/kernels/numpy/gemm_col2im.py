@@ -19,10 +19,8 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.kernels.numpy.filter_parts import FilterPart
+from deconv_ir.kernels.numpy.filter_parts import FilterPart, packed_array
 from deconv_ir.kernels.numpy.subconvolution import Axes, Extents
 from deconv_ir.kernels.numpy.tiled import Scratchpad, SubConvolutionGroup, TiledKernel, TileTask
 from deconv_ir.kernels.problem import Problem, pick
@@ -63,7 +61,7 @@ class GemmCol2im(TiledKernel):
         self.taps, self.reach = rows, [shifts[-1] for shifts in self.shifts]
         self.remainders = tuple(tuple(range(n)) for n in self.distances[0].reached)
         shape = (problem.groups, problem.channels_out, rows, problem.channels_in)
-        packed = np.empty(shape, self.accumulator)
+        packed = packed_array(parts, shape, self.accumulator)
         for part in parts:
             into = packed[part.groups, part.outs, :, part.ins]
             for (first, reached), taps in zip(self.distances, of_distances, strict=True):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.kernels.numpy.filter_parts import FilterPart
+from deconv_ir.kernels.numpy.filter_parts import FilterPart, packed_array
 from deconv_ir.kernels.numpy.integer import IntegerGemm
 from deconv_ir.kernels.numpy.subconvolution import (
     Axes,
@@ -57,7 +57,7 @@ class Im2col(TiledKernel):
         ins, outs = problem.channels_in, problem.channels_out
         # [limb, group, out, sub-convolution, tap, in]
         packed = [
-            np.empty((limbs, problem.groups, outs, sub.number, sub.taps, ins), element)
+            packed_array(parts, (limbs, problem.groups, outs, sub.number, sub.taps, ins), element)
             for sub in self.sub_convolutions
         ]
         self.finite = True

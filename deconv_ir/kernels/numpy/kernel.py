@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.algorithm import Algorithm
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from deconv_ir.ir.dtypes import Array
-    from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
+    from deconv_ir.ir.lazy_tensor import Constant
     from deconv_ir.kernels.numpy.tiled import TiledKernel
 
 # Scratch that NumPy's kernels may always use: smaller tiles cost more than they save.
@@ -135,10 +136,12 @@ class NonFiniteKernel(ConvolutionKernel):
         activation: Activation,
         *,
         scratch_bytes: int,
-        pack_finite: Callable[[LazyTensor], ConvolutionKernel],
+        pack_finite: Callable[[Constant], ConvolutionKernel],
     ) -> None:
         super().__init__(problem, weights.dtype, scratch_bytes, adds=False)
-        self.finite = pack_finite(finite_part(weights))
+        finite = finite_part(weights)
+        # A lazy tensor would keep the array.
+        self.finite = pack_finite(finite if isinstance(weights, LazyTensor) else finite.whole())
         self.others = NonFiniteOutputs(problem, weights, bias, activation)
 
     @property
