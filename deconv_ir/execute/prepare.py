@@ -1,5 +1,6 @@
 """Work that depends only on constants, done once: folded arrays and packed filters."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -252,7 +253,11 @@ class Preparation:
         """Keep a constant that runs need; other layers may have read it from the file."""
         if source is None or constant is None or source in constants:
             return
-        constants[source] = whole(constant)
+        if isinstance(constant, LazyTensor) and constant.ndim > 1:
+            rows = constant.reshape(math.prod(constant.shape[:-1]), constant.shape[-1])
+            constants[source] = rows.whole().reshape(constant.shape)
+        else:
+            constants[source] = whole(constant)
         if self._own_bytes.pop(source[0], None) is None:
             self._held += constant.nbytes
 

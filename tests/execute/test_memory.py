@@ -378,13 +378,16 @@ def onednn(filter_format: str) -> IR:
     return ir
 
 
-def recurrent() -> IR:
-    """Weights of 2 times 16 MiB."""
+def recurrent(element: str = "f32") -> IR:
+    """Weights of 2 times 16 MiB in f32, which may be stored in f16."""
     ir, h = IR(), 1024
     x = ir.parameter("x", f"1,3,{h}")
     states = [ir.const(np.zeros((1, 1, h), np.float32)) for _ in range(2)]
     lengths = ir.const(np.array([3]))
-    w, r = (ir.const(np.full((1, 4 * h, h), 0.01, np.float32)) for _ in range(2))
+    dtype = np.float16 if element == "f16" else np.float32
+    w, r = (ir.const(np.full((1, 4 * h, h), 0.01, dtype)) for _ in range(2))
+    if element == "f16":
+        w, r = (ir.layer("Convert", [one], {"destination_type": "f32"}) for one in (w, r))
     b = ir.const(np.zeros((1, 4 * h), np.float32))
     how = {"hidden_size": str(h), "direction": "forward"}
     layer = ir.layer(
@@ -444,6 +447,7 @@ PACKED = {
     "matrix of codes": coded("MatMul"),
     "filter of codes": coded("Convolution"),
     "recurrent": recurrent(),
+    "recurrent of f16": recurrent("f16"),
     "filter of a run": of_a_run("ConvolutionBackpropData"),
     "matrix of a run": of_a_run("MatMul"),
     "filter, also folded": also_folded(),
