@@ -323,9 +323,9 @@ class Preparation:
 
     def _packing_copies(self, operation: Operation, constant: Constant, *, is_coded: bool) -> int:
         """Count the copies, in its own type, that packing needs beside a constant."""
-        if is_coded:
-            return int(operation.keeps_codes)  # a matrix, in four bytes a code
         copies = operation.packing_copies if isinstance(constant, LazyTensor) else 0
+        if is_coded:
+            return copies + int(operation.keeps_codes)  # a matrix, in four bytes a code
         if self.context.accuracy is Accuracy.BF16 and not operation.keeps_codes:
             from deconv_ir.kernels.bf16 import copies_while_chosen
 

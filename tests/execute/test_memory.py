@@ -317,16 +317,18 @@ def product(*, transposed: bool = False, turned: bool = False, uses: int = 1) ->
     return ir
 
 
-def convolution(kind: str, kernel: int, uses: int = 1, last: float = 0.01, **how: str) -> IR:
+PLACES = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+
+
+def convolution(kind: str, kernel: int, uses: int = 1, last: float = 0.01) -> IR:
     """Convolve with a filter of 16 MiB."""
     ir, channels = IR(), 2048 // kernel
     y = ir.parameter("x", f"1,{channels},3,3")
     weights = np.full((channels, channels, kernel, kernel), 0.01, np.float32)
     weights[-1, -1, -1, -1] = last
     filter_ = ir.const(weights)
-    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1", **how}
     for _ in range(uses):
-        y = ir.layer(kind, [y, filter_], how)
+        y = ir.layer(kind, [y, filter_], PLACES)
     ir.result(y)
     return ir
 
@@ -347,8 +349,7 @@ def compressed() -> IR:
     x = ir.parameter("x", "1,512,3,3")
     stored = ir.const(np.full((512, 512, 4, 4), 0.01, np.float16))
     filter_ = ir.layer("Convert", [stored], {"destination_type": "f32"})
-    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
-    ir.result(ir.layer("ConvolutionBackpropData", [x, filter_], how))
+    ir.result(ir.layer("ConvolutionBackpropData", [x, filter_], PLACES))
     return ir
 
 
@@ -361,8 +362,7 @@ def coded(kind: str) -> IR:
     weights = ir.layer("Multiply", [weights, ir.const(np.full((1, 1), 0.01, np.float32))])
     ends = [ir.const(np.float32(end)) for end in (0, 2.55, 0, 2.55)]
     x = ir.layer("FakeQuantize", [x, *ends], {"levels": "256"})
-    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
-    ir.result(ir.layer(kind, [x, weights], {} if is_product else how))
+    ir.result(ir.layer(kind, [x, weights], {} if is_product else PLACES))
     return ir
 
 
@@ -371,10 +371,9 @@ def onednn(filter_format: str) -> IR:
     ir = IR()
     x = ir.parameter("x", "1,512,3,3")
     shape = (512, 512, 4, 4) if filter_format == "IOX" else (4, 4, 512, 512)
-    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
     filter_ = ir.const(np.full(shape, 0.01, np.float32))
     formats = {"data_format": "NCX", "filter_format": filter_format}
-    ir.result(ir.layer("ConvTranspose", [x, filter_], how | formats))
+    ir.result(ir.layer("ConvTranspose", [x, filter_], PLACES | formats))
     return ir
 
 
@@ -403,8 +402,7 @@ def of_a_run(kind: str) -> IR:
     ir, is_product = IR(), kind == "MatMul"
     x = ir.parameter("x", "3,2048" if is_product else "1,512,3,3")
     weights = ir.parameter("w", "2048,2048" if is_product else "512,512,4,4")
-    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
-    ir.result(ir.layer(kind, [x, weights], {} if is_product else how))
+    ir.result(ir.layer(kind, [x, weights], {} if is_product else PLACES))
     return ir
 
 
@@ -413,10 +411,9 @@ def also_folded() -> IR:
     ir = IR()
     x = ir.parameter("x", "1,512,3,3")
     filter_ = ir.const(np.full((512, 512, 4, 4), 0.01, np.float32))
-    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
     axes = ir.const(np.arange(4))
     total = ir.layer("ReduceSum", [filter_, axes], {"keep_dims": "true"})
-    ir.result(ir.layer("Multiply", [ir.layer("Convolution", [x, filter_], how), total]))
+    ir.result(ir.layer("Multiply", [ir.layer("Convolution", [x, filter_], PLACES), total]))
     return ir
 
 
@@ -425,8 +422,7 @@ def also_a_result() -> IR:
     ir = IR()
     x = ir.parameter("x", "1,512,3,3")
     filter_ = ir.const(np.full((512, 512, 4, 4), 0.01, np.float32))
-    how = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
-    ir.result(ir.layer("Convolution", [x, filter_], how))
+    ir.result(ir.layer("Convolution", [x, filter_], PLACES))
     ir.result(filter_)
     return ir
 
