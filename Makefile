@@ -79,7 +79,8 @@ test-without-compiler: $(VENV)/installed-dev
 	@# PYTHONSAFEPATH: processes that tests start would find the checkout first.
 	PYTHONSAFEPATH=1 PYTHONPATH=$(abspath $(OUT)/without-compiler) \
 		$(PYTEST) --one-in 3 --ignore tests/samples/test_typed.py \
-		tests/kernels tests/execute tests/samples tests/ir tests/tiling tests/ops/convolution/test_deconvolution.py tests/test_*.py
+		tests/kernels tests/execute tests/samples tests/ir tests/tiling tests/ops/convolution/test_deconvolution.py \
+		tests/ops/test_scratch.py tests/test_*.py
 
 test-lowest:
 	rm -rf build

@@ -297,7 +297,7 @@ class Preparation:
     def _kept_bytes(self, source: Source) -> int:
         """Return the bytes of a constant in a kernel, which may keep codes."""
         if source in self._coded:
-            return self._coded[source]
+            return self._coded[source][0]
         if source in self._compressed:
             return self._compressed[source].stored_bytes
         return tensor_bytes(self.infos[source[0]][source[1]]) or 0
@@ -317,8 +317,10 @@ class Preparation:
             if not isinstance(constant, LazyTensor) and source[0] not in self._values:
                 total += constant.nbytes
             if position in operation.takes_lazy:
-                copies = self._packing_copies(operation, constant, is_coded=source in self._coded)
+                coded = self._coded.get(source)
+                copies = self._packing_copies(operation, constant, is_coded=coded is not None)
                 total += self._kept_bytes(source) + copies * constant.nbytes
+                total += 0 if coded is None else coded[1]
         return total
 
     def _packing_copies(self, operation: Operation, constant: Constant, *, is_coded: bool) -> int:
@@ -332,8 +334,8 @@ class Preparation:
             copies += copies_while_chosen()
         return copies
 
-    def _find_coded(self) -> Iterator[tuple[Source, int]]:
-        """Find the filters that are read in parts and become codes: the bytes of those."""
+    def _find_coded(self) -> Iterator[tuple[Source, tuple[int, int]]]:
+        """Find the filters that are read in parts and become codes: see `Operation.code_bytes`."""
         for index in self.order:
             rows, operation = self.graph.topology.sources[index], self.graph.layers[index].operation
             if index in self.constant or not self._is_quantized(index):
@@ -345,7 +347,7 @@ class Preparation:
             tensor = self._lazy_tensor(source[0])
             is_copied = operation.keeps_codes and tensor is not None and tensor.ndim != 2
             if tensor is not None and not is_copied:
-                yield source, tensor.size
+                yield source, operation.code_bytes(tensor.shape)
 
     def _find_compressed(self) -> Iterator[tuple[Source, LazyTensor]]:
         """Find the constants that kernels can keep as they are stored."""

@@ -3,6 +3,7 @@
 import abc
 import enum
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -503,6 +504,10 @@ class Operation(Record):
     def can_be_quantized(self) -> bool:
         """Whether `prepare_quantized` may return a kernel."""
         return type(self).prepare_quantized is not Operation.prepare_quantized
+
+    def code_bytes(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Return the bytes of a filter of 8-bit codes, and those that packing it needs as well."""
+        return math.prod(shape), 0
 
     def prepare_quantized(
         self,

@@ -14,8 +14,8 @@ from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import element_count, static
 
-__all__ = ["highest", "keeps_type", "lowest", "narrow", "np", "widen", "widened_bytes"]
-__all__ += ["working_dtype"]
+__all__ = ["highest", "keeps_type", "lowest", "narrow", "np", "numpy_width", "widen"]
+__all__ += ["widened_bytes", "working_dtype"]
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,6 +65,19 @@ def widened_bytes(output: TensorInfo) -> int:
     dtype = output.element_type.numpy()
     wide = working_dtype(dtype)
     return 0 if wide == dtype else 2 * element_count(static(output.shape)) * int(wide.itemsize)
+
+
+def numpy_width(info: TensorInfo) -> int:
+    """Return the bytes of an element in NumPy's arithmetic; 0 if compiled kernels take the tensor.
+
+    These compute in f32.
+    """
+    from deconv_ir.kernels.runtime.extension import compiled_module
+
+    if info.element_type is None:
+        return 0
+    wide = working_dtype(info.element_type.numpy())
+    return 0 if wide == np.float32 and compiled_module() is not None else int(wide.itemsize)
 
 
 def lowest(dtype: Any) -> Any:

@@ -366,6 +366,18 @@ def coded(kind: str) -> IR:
     return ir
 
 
+def quantized(*filter_: int) -> IR:
+    """Convolve groups of quantised data with quantised weights of 16 MiB in f32."""
+    ir, (groups, _, inputs, *kernel) = IR(), filter_
+    extent = max(3, kernel[0] - 2)
+    x = ir.parameter("x", f"1,{groups * inputs},{extent},{extent}")
+    ends = [ir.const(np.float32(end)) for end in (-1, 1, -1, 1)]
+    weights = ir.const(np.full(filter_, 0.5, np.float32))
+    x, weights = (ir.layer("FakeQuantize", [one, *ends], {"levels": "256"}) for one in (x, weights))
+    ir.result(ir.layer("GroupConvolution", [x, weights], PLACES))
+    return ir
+
+
 def onednn(filter_format: str) -> IR:
     """Deconvolve with a filter of 16 MiB in a layout of oneDNN Graph."""
     ir = IR()
@@ -442,6 +454,8 @@ PACKED = {
     "filter of f16": compressed(),
     "matrix of codes": coded("MatMul"),
     "filter of codes": coded("Convolution"),
+    "filter of groups, quantised": quantized(4, 256, 256, 4, 4),
+    "filter of channels, quantised": quantized(4096, 1, 1, 32, 32),
     "recurrent": recurrent(),
     "recurrent of f16": recurrent("f16"),
     "filter of a run": of_a_run("ConvolutionBackpropData"),

@@ -178,7 +178,8 @@ def test_elements_of_a_filter_are_read_in_parts(
     sides = (6, inputs) if forward else (2 * inputs, 3)
     of_filter = (codes.swapaxes(1, 2) if forward else codes).reshape(*sides, 2)
     problem = Problem(groups, inputs, outputs, (2,), (1,), (1,), forward)
-    filter_ = FilterElements(problem, of_filter, extends=extends)
+    of_taps = np.zeros((groups * outputs, 2))
+    filter_ = FilterElements(problem, of_filter, of_taps, extends=extends)
     elements, of_four = filter_.elements, 2 if extends else 1
     # The second element of one or two channels is left out.
     of_group = 4 * of_four - (extends and inputs < 15)
@@ -200,7 +201,7 @@ def test_elements_of_a_filter_are_read_in_parts(
             else:
                 assert stored.view(np.int8).tolist() == values.tolist()
     sums = codes.sum(axis=1, dtype=int).reshape(groups * outputs, 2)
-    np.testing.assert_array_equal(filter_.sums, sums)
+    np.testing.assert_array_equal(of_taps, sums)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -111,7 +111,9 @@ def in_numpy(data: Array, levels: Levels, axes: int, dtype: Any) -> Array:
     """
     low, high = (np.array(end)[(..., *(None,) * axes)] for end in (levels.low, levels.high))
     within = np.where(data > low, np.minimum(data, high), low).astype(np.float64)
-    codes: Array = np.rint((within - low) * ((levels.number - 1) / (high - low))).astype(dtype)
+    within -= low
+    within *= (levels.number - 1) / (high - low)
+    codes: Array = np.rint(within, out=within).astype(dtype, copy=False)
     return codes
 
 

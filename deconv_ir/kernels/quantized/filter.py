@@ -211,18 +211,29 @@ def groups_to_join(problem: Problem) -> int:
     return joins if problem.groups > 1 and problem.groups % joins == 0 else 1
 
 
-def join_groups(problem: Problem, codes: Array, joins: int) -> Array:
+def join_groups(problem: Problem, codes: Constant, joins: int) -> Constant:
     """Return the filter of groups that consist of several: zero between their channels."""
     if joins == 1:
         return codes
-    inputs, outputs, kernel = problem.channels_in, problem.channels_out, codes.shape[2:]
-    groups = problem.groups // joins
-    sides = (outputs, inputs) if problem.forward else (inputs, outputs)
-    apart = codes.reshape(groups, joins, *sides, *kernel)
-    found = np.zeros((groups, joins, sides[0], joins, sides[1], *kernel), codes.dtype)
-    for one in range(joins):
-        found[:, one, :, one] = apart[:, one]
-    return found.reshape(groups * joins * sides[0], joins * sides[1], *kernel)
+    rows, columns, *kernel = codes.shape
+    of_group = problem.channels_out if problem.forward else problem.channels_in
+    shape = (rows, joins * columns, *kernel)
+
+    def join(apart: Array, first: int) -> Array:
+        places = np.arange(first, first + len(apart)) // of_group % joins
+        found = np.zeros((len(apart), joins, columns, *kernel), codes.dtype)
+        found[np.arange(len(apart)), places] = apart
+        return found.reshape(len(apart), *shape[1:])
+
+    if not isinstance(codes, LazyTensor):
+        return join(codes, 0)
+    row = math.prod(shape[1:])
+
+    def read(start: int, stop: int) -> Array:
+        first, last = start // row, stop // row
+        return join(rows_of(codes, first, last), first).reshape(-1)
+
+    return LazyTensor(shape, codes.dtype, read)
 
 
 class FilterElements:
@@ -237,11 +248,16 @@ class FilterElements:
         The convolution.
     codes : ndarray or LazyTensor
         The filter's codes, int8.
+    sums : ndarray or None
+        ``[groups * out, *K]``, f64: the codes of each tap are added when they are read first; None:
+        they are not.
     extends : bool
         Whether they are extended to 16 bits.
     """
 
-    def __init__(self, problem: Problem, codes: Constant, *, extends: bool) -> None:
+    def __init__(
+        self, problem: Problem, codes: Constant, sums: Array | None, *, extends: bool
+    ) -> None:
         self._problem, self._codes = problem, codes
         self._of_four = 2 if extends else 1
         self._fours_of_group = -(-problem.channels_in // FOUR)
@@ -254,8 +270,7 @@ class FilterElements:
         else:
             shape = (problem.groups * self.of_group, columns, *kernel)
         self.elements = LazyTensor(shape, np.dtype(np.uint32), self._read, _PART_BYTES)
-        self.sums = np.zeros((problem.groups * problem.channels_out, *kernel))
-        """The sum of each tap's codes, ``[groups * out, *K]``, of the rows that were read."""
+        self.sums = sums
         self._summed = 0  # fours of input channels
 
     def _read(self, start: int, stop: int) -> Array:
@@ -264,7 +279,8 @@ class FilterElements:
         first, last = start // row, stop // row
         if self._problem.forward:
             codes = rows_of(self._codes, first, last)
-            self.sums[first:last] = codes.sum(axis=1, dtype=np.float64)
+            if self.sums is not None:
+                self.sums[first:last] = codes.sum(axis=1, dtype=np.float64)
             return self._joined(codes).reshape(-1)
         # Fours are joined whole; `first` may be the second element of its four.
         (one, before), (end, _) = self._place(first), self._place(last - 1)
@@ -286,9 +302,10 @@ class FilterElements:
             codes = rows_of(
                 self._codes, group * inputs + begin * FOUR, group * inputs + min(end * FOUR, inputs)
             )
-            summed = max(self._summed - group * of_group - begin, 0) * FOUR
-            sums = self.sums[group * outputs : (group + 1) * outputs]
-            sums += codes[summed:].sum(axis=0, dtype=np.float64)
+            if self.sums is not None:
+                summed = max(self._summed - group * of_group - begin, 0) * FOUR
+                sums = self.sums[group * outputs : (group + 1) * outputs]
+                sums += codes[summed:].sum(axis=0, dtype=np.float64)
             found.append(self._joined(codes[None])[0])
         self._summed = max(self._summed, last)
         return np.concatenate(found)
@@ -309,11 +326,10 @@ class FilterElements:
         return elements[:, :-1] if is_alone else elements
 
 
-def sums_of_taps(problem: Problem, codes: Constant) -> Array:
-    """Return ``[groups * out, *K]``: the sum of each tap's codes."""
+def add_taps(problem: Problem, codes: Constant, sums: Array) -> None:
+    """Add the codes of each tap to ``[groups * out, *K]``, contiguous."""
     from deconv_ir.kernels.numpy.filter_parts import filter_parts
 
-    sums = np.zeros((problem.groups, problem.channels_out, *problem.kernel))
+    grouped = sums.reshape(problem.groups, problem.channels_out, *problem.kernel)
     for part in filter_parts(problem, codes):
-        sums[part.groups, part.outs] += part.weights.sum(axis=1, dtype=np.float64)
-    return sums.reshape(-1, *problem.kernel)
+        grouped[part.groups, part.outs] += part.weights.sum(axis=1, dtype=np.float64)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, mapped, whole
+from deconv_ir.ir.lazy_tensor import Constant, LazyTensor, mapped
 from deconv_ir.ir.quantization import FOUR, CodeLayout, Levels, WeightLevels
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
@@ -23,6 +24,7 @@ from deconv_ir.kernels.quantized.filter import (
     SEVERAL_RANGES,
     FilterElements,
     NoCodesError,
+    add_taps,
     element_of_sums,
     filter_scalings,
     find_codes,
@@ -30,7 +32,6 @@ from deconv_ir.kernels.quantized.filter import (
     join_groups,
     levels_of_bytes,
     signed_bytes,
-    sums_of_taps,
     whole_deltas,
     why_too_long,
 )
@@ -145,6 +146,33 @@ def pack_integers(
     return made if made.uses_dots else None
 
 
+def code_bytes(
+    groups: int, channels_in: int, channels_out: int, kernel: tuple[int, ...]
+) -> tuple[int, int]:
+    """Return the bytes of a packed filter of codes, and those that packing it needs as well."""
+    ones = (1,) * len(kernel)
+    problem = Problem(groups, channels_in, channels_out, kernel, ones, ones)
+    taps = math.prod(kernel)
+    sums = 8 * groups * channels_out * taps
+    if not _uses_dots(problem):
+        terms = channels_in * taps
+        return groups * channels_out * terms * element_of_sums(terms).itemsize, sums
+    joined = _joined(problem, groups_to_join(problem))
+    of_code = 1 if has_dots() else 2
+    rows = joined.groups * taps * -(-joined.channels_in // FOUR) * FOUR * of_code
+    # Sums with zero points have a kernel of their own, for one channel of each group.
+    return rows * joined.channels_out, sums + rows * joined.channels_out // max(1, channels_out)
+
+
+def _uses_dots(problem: Problem) -> bool:
+    """Whether a compiled kernel sums products of codes."""
+    return (
+        compiled_module() is not None
+        and preferred_algorithm() in NATIVE
+        and supports(problem, np.dtype(np.uint32))
+    )
+
+
 def _why_unsuited(problem: Problem, levels: Levels) -> str | None:
     """Return why sums of a problem are not computed in integers; None: they can be."""
     reason = why_too_long(problem.channels_in * problem.taps)
@@ -205,41 +233,48 @@ class QuantizedKernel(PlannedCodes):
         of_outputs = channels // len(levels.low)
         self.scales = scales * np.repeat(levels.steps, of_outputs)
         self.bias = np.zeros(channels) if bias is None else bias.astype(np.float64)
-        module = compiled_module()
-        self.uses_dots = (
-            module is not None
-            and preferred_algorithm() in NATIVE
-            and supports(problem, np.dtype(np.uint32))
-        )
+        self.uses_dots = _uses_dots(problem)
         # The problem of sums: small groups are joined, so that four channels are of one.
         joins = groups_to_join(problem) if self.uses_dots else 1
         self.joined = _joined(problem, joins)
-        self.sums, sums = self._sums_of(problem, codes, joins, preferred_algorithm())
+        of_taps = np.zeros((channels, *problem.kernel))
+        self.sums = self._sums_of(problem, codes, joins, preferred_algorithm(), of_taps)
         self.windows = None
         self.window_wholes, self.window_scales = np.zeros(channels), np.zeros(channels)
         if deltas is not None and deltas.any():
             alone = problem._replace(channels_out=1)
             sides = (1, problem.channels_in) if problem.forward else (problem.channels_in, 1)
-            ones = np.ones((problem.groups * sides[0], sides[1], *problem.kernel), np.int8)
-            self.windows, _ = self._sums_of(alone, ones, joins, Algorithm.DIRECT)
+            shape = (problem.groups * sides[0], sides[1], *problem.kernel)
+            ones = LazyTensor(
+                shape, np.dtype(np.int8), lambda start, stop: np.ones(stop - start, np.int8)
+            )
+            self.windows = self._sums_of(alone, ones, joins, Algorithm.DIRECT, None)
             self.window_wholes = whole_deltas(deltas, problem.channels_in * problem.taps)
             self.window_scales = self.scales * (deltas - self.window_wholes)
-            sums = sums + problem.channels_in * deltas[(..., *(None,) * problem.axes)]
+            of_taps += problem.channels_in * deltas[(..., *(None,) * problem.axes)]
         # Data at level 0 are `output_low`, not 0: each tap within the data adds its part.
         self.parts = None
         if any(levels.output_low):
             ends = scales * np.repeat(levels.output_low, of_outputs)
-            self.parts = sums * ends[(..., *(None,) * problem.axes)]
+            of_taps *= ends[(..., *(None,) * problem.axes)]
+            self.parts = of_taps
 
     def _sums_of(
-        self, problem: Problem, codes: Constant, joins: int, algorithm: Algorithm
-    ) -> tuple[ConvolutionKernel, Array]:
-        """Return the kernel that sums products with a filter, and the sums of its taps."""
+        self,
+        problem: Problem,
+        codes: Constant,
+        joins: int,
+        algorithm: Algorithm,
+        of_taps: Array | None,
+    ) -> ConvolutionKernel:
+        """Return the kernel that sums products with a filter.
+
+        Sums of the codes of each tap are added to `of_taps`, ``[groups * out, *K]``.
+        """
         if self.uses_dots:
-            if joins > 1:
-                codes = join_groups(problem, whole(codes), joins)
+            codes = join_groups(problem, codes, joins)
             problem = _joined(problem, joins)
-            filter_ = FilterElements(problem, codes, extends=not has_dots())
+            filter_ = FilterElements(problem, codes, of_taps, extends=not has_dots())
             kernel = CompiledKernel(
                 problem._replace(channels_in=filter_.of_group),
                 # Codes in a file can be read again.
@@ -251,9 +286,12 @@ class QuantizedKernel(PlannedCodes):
                 algorithm=algorithm,
                 dots=True,
             )
-            return kernel, filter_.sums
+            filter_.sums = None  # a kernel that reads codes again keeps `filter_`
+            return kernel
         from deconv_ir.kernels.numpy.kernel import NumpyKernel
 
+        if of_taps is not None:
+            add_taps(problem, codes, of_taps)
         element = element_of_sums(problem.channels_in * problem.taps)
         return NumpyKernel(
             problem,
@@ -262,7 +300,7 @@ class QuantizedKernel(PlannedCodes):
             Activation(),
             adds=False,
             scratch_bytes=self.scratch_bytes,
-        ), sums_of_taps(problem, codes)
+        )
 
     @property
     def can_read_codes(self) -> bool:

@@ -14,6 +14,7 @@ from deconv_ir.kernels.problem import Problem
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
+_CHANNELS = 128  # whose offsets are found at once
 _CHUNK = 256  # columns in which the pattern of the strides repeats
 _FEW = 256  # equal columns that are stored one by one: several calls for a row take longer
 
@@ -35,7 +36,8 @@ class SumOffsets(NamedTuple):
         Both are by channel.  Multiples are whole numbers up to `most`, 0 if offsets are several.
         """
         if self.numbers.shape[1:] != (1, 1):
-            return np.zeros(len(scales)), np.abs(self.numbers).max(axis=(1, 2))
+            least, most = self.numbers.min(axis=(1, 2)), self.numbers.max(axis=(1, 2))
+            return np.zeros(len(scales)), np.maximum(-least, most)
         offsets = self.numbers[:, 0, 0]
         multiples = np.rint(offsets / scales)
         multiples[~(np.abs(multiples) <= most)] = 0
@@ -61,15 +63,18 @@ def find_offsets(
     if parts is None:
         return SumOffsets(bias[:, None, None], None, 0, 0, 0)
     of_axes, classes, last, (begin, chunk, end) = _layout(problem, shapes)
-    # [channels, classes, *K of axes to come, columns]
-    parts = (parts @ last.T)[:, None]
-    for patterns in of_axes:
-        summed = np.tensordot(parts, patterns, ([2], [1]))
-        parts = np.moveaxis(summed, -1, 2).reshape(len(parts), -1, *parts.shape[3:])
-    if (parts == parts[:, :1, :1]).all():  # all taps are within the data
-        same = np.ascontiguousarray(parts[:, :1, :1])
+    numbers = np.empty((len(parts), math.prod(map(len, of_axes)), len(last)))
+    for first in range(0, len(parts), _CHANNELS):
+        # [channels, classes, *K of axes to come, columns]
+        some = (parts[first : first + _CHANNELS] @ last.T)[:, None]
+        for patterns in of_axes:
+            summed = np.tensordot(some, patterns, ([2], [1]))
+            some = np.moveaxis(summed, -1, 2).reshape(len(some), -1, *some.shape[3:])
+        numbers[first : first + _CHANNELS] = some
+    if (numbers == numbers[:, :1, :1]).all():  # all taps are within the data
+        same = np.ascontiguousarray(numbers[:, :1, :1])
         return SumOffsets(same + bias[:, None, None], None, 0, 0, 0)
-    numbers = np.ascontiguousarray(parts + bias[:, None, None])
+    numbers += bias[:, None, None]
     return SumOffsets(numbers, classes, begin, chunk, end)
 
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from deconv_ir.ir.operation import Direct
 
 
+_NUMBERS, _OF_CHANNEL = 6, 160
+"""Numbers of an output channel that `Dequantizer` takes, and bytes that it keeps of one."""
+
+
 class PlannedCodes(ConvolutionKernel):
     """What plans need of a `QuantizedKernel`."""
 
@@ -122,7 +126,7 @@ class QuantizedPlan(ConvolutionPlan):
         writes, spatial = kernel.writes, self.shapes.output[2:]
         terms = kernel.problem.channels_in * kernel.problem.taps
         greatest = float(greatest_sum(kernel.window_wholes, terms).max())
-        of_channels = np.empty((len(numbers), 6))
+        of_channels = np.empty((len(numbers), _NUMBERS))
         of_channels[:, 0], of_channels[:, 1] = kernel.scales, activation.slopes or activation.slope
         of_channels[:, 2], of_channels[:, 3] = offsets.bases(kernel.scales, MOST_SUM - greatest)
         of_channels[:, 3] += np.abs(kernel.window_scales) * (255 * terms)
@@ -164,26 +168,29 @@ class QuantizedPlan(ConvolutionPlan):
         """Add the memory of the codes of the data, of the offsets, and of windows."""
         scratch, weights = found.scratch_bytes, found.weight_bytes
         codes = 0 if self._kernel.reads_codes else 4 * math.prod(self._codes)
+        if not self._kernel.uses_dots:
+            # Codes in f64 and as they are summed; sums, numbers in f64, offsets and results.
+            codes = 16 * math.prod(self._codes) + 28 * math.prod(self.shapes.output)
+            codes += 24 * math.prod(self.shapes.output) if self._windows is not None else 0
         if self._windows is not None:
             other = self._windows.algorithm
             codes += 4 * self._window_elements
             scratch = max(scratch, other.scratch_bytes)
             weights += 0 if other.packed else other.weight_bytes
+        channels, offsets = len(self._kernel.scales), self._offsets()
+        # They are found in f64, and kept so; those of codes also in steps of these, in f32.
+        width = 8 if self._kernel.writes is None else 12
         return found._replace(
-            scratch_bytes=scratch + codes,
-            weight_bytes=weights + self._offset_bytes(),
+            scratch_bytes=max(scratch + codes, 8 * channels * (offsets + _NUMBERS)),
+            weight_bytes=weights + channels * (width * offsets + _OF_CHANNEL),
             packed=False,
         )
 
-    def _offset_bytes(self) -> int:
-        """Return the bytes that runs keep where level 0 of the data is not 0."""
-        kernel = self._kernel
-        if kernel.parts is None:
-            return 0
-        count = offsets_of_channel(kernel.problem, self.shapes._replace(channels_last=False))
-        # They are in f64, and, in steps of the codes that are written, in f32.
-        width = 8 if kernel.writes is None else 12
-        return width * count * len(kernel.scales)
+    def _offsets(self) -> int:
+        """Return the number of offsets of a channel: several where level 0 of the data is not 0."""
+        if self._kernel.parts is None:
+            return 1
+        return offsets_of_channel(self._kernel.problem, self.shapes._replace(channels_last=False))
 
     def run(self, inputs: Sequence[Any], out: Array | None = None) -> tuple[Array, ...]:
         kernel = self._kernel
@@ -303,7 +310,8 @@ class QuantizedPlan(ConvolutionPlan):
         codes = in_numpy(data, kernel.levels, kernel.problem.axes, element)
         sums = empty(self.shapes.output, element)
         self._sums.compute(codes, sums, None)
-        result = sums * kernel.scales[(..., *ones)] + self._whole_offsets()
+        result = sums * kernel.scales[(..., *ones)]
+        result += self._whole_offsets()
         if self._windows is not None:
             windows = empty(self._windows_shape, element)
             self._windows.compute(codes, windows, None)
@@ -311,7 +319,7 @@ class QuantizedPlan(ConvolutionPlan):
             each = np.repeat(windows, kernel.problem.channels_out, axis=1)
             result += each * factors[(..., *ones)]
         if addend is not None:
-            result = result + addend
+            result += addend
         rounded: Array = result.astype(np.float32)
         return rounded
 

@@ -254,6 +254,13 @@ class AnyConvolution(Windowed, abc.ABC):
         bias, activation = found
         return self._packed(constants, bias, activation, context, adds=epilogue.adds)
 
+    def code_bytes(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        from deconv_ir.kernels.quantized.kernel import code_bytes
+
+        dims = self.filter_dims(shape)
+        sides = bounds(dims.inputs)[0], bounds(dims.outputs)[0]
+        return code_bytes(self.groups_of(shape), *sides, static(dims.kernel))
+
     def prepare_quantized(
         self,
         constants: Sequence[Constant | None],
@@ -271,9 +278,17 @@ class AnyConvolution(Windowed, abc.ABC):
         shape, weights = filter_.shape, self.canonical_filter(filter_)
         axes = self.axes(weights.ndim - 2)
         bias, activation = found
-        scales, zero_points = (
-            whole(self.canonical_filter(np.broadcast_to(one, shape)))
+        # Only the first two axes may be merged, which copies broadcast ones.
+        ones = (
+            one.reshape(*(1,) * (len(shape) - one.ndim), *one.shape)
             for one in quantization.weights[:2]
+        )
+        scales, zero_points = (
+            np.broadcast_to(
+                whole(self.canonical_filter(np.broadcast_to(one, (*shape[:2], *one.shape[2:])))),
+                weights.shape,
+            )
+            for one in ones
         )
         packed = quantize_filter(
             weights,

@@ -18,6 +18,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
+from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import rounded
@@ -67,6 +68,13 @@ class Convert(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Convert: integers wrap, floats are truncated toward zero for integers."""
         return (convert(inputs[0], self.destination_type),)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count the numbers of f64, truncated and in range, through which floats get integers."""
+        given, to = inputs[0].element_type, self.destination_type
+        if given is None or not (given.is_float and to.is_integer):
+            return 0
+        return 20 * element_count(static(inputs[0].shape))
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         (value,), to = operands, self.destination_type
@@ -150,4 +158,5 @@ def _float_to_integer(data: Array, to: ElementType) -> Array:
     wide = np.trunc(data.astype(np.float64))
     limit = 2.0 ** (through.itemsize * 8 - 1)
     inside = (wide >= -limit) & (wide < limit)
-    return np.where(inside, wide, -limit).astype(through).astype(to.numpy())
+    wide = np.where(inside, wide, -limit)
+    return wide.astype(through).astype(to.numpy(), copy=False)

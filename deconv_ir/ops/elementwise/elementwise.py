@@ -313,6 +313,13 @@ class Unary(Elementwise):
         integers = output.element_type is not None and not output.element_type.is_float
         return not (self.through_reals and integers) and super().accepts_out(inputs, output)
 
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count four arrays of f64 and two of booleans for integers that are rounded."""
+        element_type = inputs[0].element_type
+        if element_type is None or element_type.is_float or not self.through_reals:
+            return super().scratch(inputs, outputs, context)
+        return 34 * element_count(static(outputs[0].shape))
+
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         element_type = check_type(data, self.inputs[0], self.family)

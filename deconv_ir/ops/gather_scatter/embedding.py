@@ -40,7 +40,7 @@ class BagReduction(enum.Enum):
 class _Embedding(Operation, abc.ABC):
     """Rows of a table, summed in bags."""
 
-    scratch_ratios = (0, 2.25)
+    scratch_ratios = (0.25, 2.25)
 
     reduction: BagReduction = BagReduction.SUM
 

@@ -40,7 +40,7 @@ _EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
 class TopK1(Operation):
     """The k greatest or smallest elements along an axis, and their indices."""
 
-    scratch_ratios = (3, 3)
+    scratch_ratios = (3, 4.5)
 
     # The first of equal elements is considered the greater, or the smaller; NaN is considered
     # greater than any number.

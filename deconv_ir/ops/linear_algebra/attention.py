@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import F64, Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
@@ -197,11 +197,11 @@ class ScaledDotProductAttention(TakesOut):
         from deconv_ir.kernels.products import attention_bytes
 
         query, key = static(inputs[0].shape), static(inputs[1].shape)
-        shape = static(outputs[0].shape)
+        shape, in_f64 = static(outputs[0].shape), outputs[0].element_type is F64
         made = 4 * query[-2] * key[-2]
         found = attention_bytes(query[-2], query[-1], key[-2], shape[-1])
-        scores = 4 * element_count(shape[:-1]) * key[-2]
-        taken = 3 * scores if found is None or len(inputs) > 5 else found + made
+        scores = (8 if in_f64 else 4) * element_count(shape[:-1]) * key[-2]
+        taken = 3 * scores if found is None or in_f64 or len(inputs) > 5 else found + made
         return taken + super().scratch(inputs, outputs, context)
 
     def bind_arrays(self, inputs: Arrays, out: Array) -> Callable[[], object] | None:

@@ -10,7 +10,7 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import TakesOut, attribute, integer, operation
 from deconv_ir.ops.checks import check_type, normalize_axis
-from deconv_ir.ops.numeric import narrow, np, widen, widened_bytes
+from deconv_ir.ops.numeric import narrow, np, numpy_width, widen, widened_bytes
 from deconv_ir.ops.tile_rules import along_axes
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ class _Softmax(TakesOut):
         found = softmax(wide, axis, logarithm=self.logarithm, out=out)
         if found is None:
             with np.errstate(all="ignore"):
-                shifted = wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf)
-                found = self.finish(shifted, axis)
-            del shifted
+                most = np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-np.inf)
+                found = self.finish(np.subtract(wide, most, out=out), axis)
         del wide  # The rounded result reuses its memory.
         return narrow(found, data.dtype)
 
@@ -77,8 +76,10 @@ class _Softmax(TakesOut):
         return [np.abs(exact) * np.expm1(np.minimum(error, 700))]
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count copies in f32 of narrow floats."""
-        return widened_bytes(outputs[0])
+        """Count copies in f32 of narrow floats; maxima and sums of the axis that NumPy computes."""
+        shape = static(outputs[0].shape)
+        lines = element_count(shape) // max(1, shape[normalize_axis(self.axis, len(shape))])
+        return widened_bytes(outputs[0]) + 2 * numpy_width(outputs[0]) * lines
 
     def finish(self, shifted: Array, axis: int) -> Array:
         """Compute the output from ``x - max``, which may be overwritten."""
@@ -111,7 +112,7 @@ class LogSoftmax(_Softmax):
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the summands, too."""
         summed = element_count(static(outputs[0].shape)) * _WIDEST
-        return summed + widened_bytes(outputs[0])
+        return summed + super().scratch(inputs, outputs, context)
 
     def finish(self, shifted: Array, axis: int) -> Array:
         """Compute x - max - log(sum(exp(x - max)))."""

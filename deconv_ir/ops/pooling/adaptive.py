@@ -13,7 +13,7 @@ from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
-from deconv_ir.ir.shapes import Shape, format_shape, static
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, static
 from deconv_ir.ops.axis_statistics import UfuncReduction
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import (
@@ -26,7 +26,7 @@ from deconv_ir.ops.checks import (
     integers,
     known_integers,
 )
-from deconv_ir.ops.numeric import narrow, np, widen
+from deconv_ir.ops.numeric import narrow, np, numpy_width, widen
 from deconv_ir.ops.values import as_dims
 
 if TYPE_CHECKING:
@@ -145,6 +145,12 @@ class AdaptiveAvgPool(_AdaptivePool):
         from deconv_ir.ops.allowance import sums
 
         return sums(case, case.inputs[0].size / max(1, case.outputs[0].size), values=(0,))
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count copies with an axis in front, and sums, in NumPy."""
+        counts = (element_count(static(info.shape)) for info in (inputs[0], outputs[0]))
+        computed = 3 * numpy_width(inputs[0]) * sum(counts)
+        return computed + super().scratch(inputs, outputs, context)
 
     def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
         data = static(inputs[0].shape)

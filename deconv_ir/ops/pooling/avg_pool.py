@@ -41,9 +41,10 @@ class _AvgPool(Pooling):
         return sums(case, math.prod(self.kernel), values=(0,))
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count the temporary arrays of `slide`, and the divisors of a plane."""
-        plane = element_count(static(outputs[0].shape)[2:])
-        return self.slide_bytes(inputs, outputs, context) + 16 * plane
+        """Count the temporary arrays of `slide`, the divisors of a plane, and signs of sums."""
+        result, element_type = static(outputs[0].shape), outputs[0].element_type
+        signs = element_count(result) * (element_type is not None and not element_type.is_float)
+        return self.slide_bytes(inputs, outputs, context) + 16 * element_count(result[2:]) + signs
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return a function that computes the means."""
@@ -66,7 +67,10 @@ class _AvgPool(Pooling):
         def pool(data: Array, out: Array | None) -> Array:
             total = add(data, out)
             if wide.kind in "iu":
-                return narrow(np.sign(total) * (np.abs(total) // divisor), dtype)
+                negative = total < 0
+                np.abs(total, out=total)
+                total //= divisor
+                return narrow(np.negative(total, out=total, where=negative), dtype)
             total /= divisor
             return narrow(total, dtype)
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # A lazy tensor has at least this number of elements for each number of its ranges.
 _LEAST_RATIO = 8
+# Elements of its rows, which are the least that is computed at once, in f64.
+_ROW = 1 << 14
 
 
 @operation(
@@ -84,20 +86,22 @@ class FakeQuantize(WithBroadcast):
             return (narrow(found.astype(data.dtype), inputs[0].dtype),)
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
-        """Compute rows of the data when they are read."""
+        """Compute rows of the data, of its first axes, when they are read."""
         data, *ends = inputs
         fits = all(end.ndim <= data.ndim for end in ends) and not self.realigns
         if not fits or not data.size or sum(end.size for end in ends) * _LEAST_RATIO > data.size:
             return None
         shape = data.shape
-        row = math.prod(shape[1:])
-        arrays = [end.whole() for end in ends]
+        lead = next((i for i in range(1, data.ndim) if math.prod(shape[i:]) <= _ROW), data.ndim)
+        row = math.prod(shape[lead:])
+        arrays = [end.reshape(*(1,) * (data.ndim - end.ndim), *end.shape).whole() for end in ends]
 
         def read(start: int, stop: int) -> Array:
             first, last = start // row, -(-stop // row)
-            rows = data.read(first * row, last * row).reshape(-1, *shape[1:])
+            rows = data.read(first * row, last * row).reshape(-1, *shape[lead:])
+            places = np.unravel_index(np.arange(first, last), shape[:lead])
             own = (
-                end[first:last] if end.ndim == len(shape) and len(end) > 1 else end
+                end[tuple(at if n > 1 else 0 for at, n in zip(places, end.shape, strict=False))]
                 for end in arrays
             )
             (result,) = self.execute([rows, *own], context)

@@ -16,7 +16,7 @@ from deconv_ir.ir.boxes import Boxes, LayerTile, Span, Statistic, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import Shape, is_static, static
+from deconv_ir.ir.shapes import Shape, element_count, is_static, static
 from deconv_ir.ops.axis_statistics import UfuncReduction
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_axes, check_type, integers, known_integers, normalize_axes
@@ -173,6 +173,15 @@ class Reduction(Operation):
         found = folds.get(self.type)
         return None if found is None else UfuncReduction(inputs[0], outputs[0], taken, *found)
 
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count squares in f64, and quotients in i64, of integers."""
+        taken, element_type = super().scratch(inputs, outputs, context), inputs[0].element_type
+        if element_type is None or not element_type.is_integer:
+            return taken
+        if self.type == "ReduceL2":
+            return taken + 8 * element_count(static(inputs[0].shape))
+        return taken + 5 * 8 * self.mean * element_count(static(outputs[0].shape))
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = widen(inputs[0])
         reduce = self.function(data.shape, data.dtype, integers(inputs[1]))
@@ -204,7 +213,8 @@ def _l2(x: Any, **how: Any) -> Any:
     if x.dtype.kind == "f":
         return np.sqrt(np.sum(x * x, dtype=x.dtype, **how))
     wide = x.astype(np.float64)
-    return np.sqrt(np.sum(wide * wide, **how)).astype(x.dtype)
+    np.square(wide, out=wide)
+    return np.sqrt(np.sum(wide, **how)).astype(x.dtype)
 
 
 def reduction(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import intersect_dims
+from deconv_ir.ir.shapes import element_count, intersect_dims, static
 from deconv_ir.ops.base import attribute, boolean, choice, operation
 from deconv_ir.ops.checks import check_rank, check_type, misfit
-from deconv_ir.ops.numeric import narrow, np, widen
+from deconv_ir.ops.numeric import narrow, np, numpy_width, widen
 
 if TYPE_CHECKING:
     from deconv_ir.ops.allowance import Bounds, Case
@@ -39,7 +39,7 @@ class Beyond(enum.Enum):
 class GridSample(Operation):
     """Image sampled at the positions of a grid, with x and y from -1 to 1."""
 
-    scratch_ratios = (0, 0.75)
+    scratch_ratios = (0, 1)
 
     formula = "data {shape[data]}, grid {shape[grid]}"
 
@@ -72,6 +72,13 @@ class GridSample(Operation):
             change = np.abs(case.run([case.inputs[0], grid])[0] - case.outputs[0])
             allowed = allowed + np.where(np.isfinite(change), change, 0.0)
         return [allowed]
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count elements and their sums, and four rows and columns of each position, in NumPy."""
+        width, found = numpy_width(inputs[0]), element_count(static(outputs[0].shape))
+        points = element_count(static(inputs[1].shape)[:-1])
+        computed = width and 5 * width * found + 24 * 8 * points
+        return computed + super().scratch(inputs, outputs, context)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Read and weight the elements around each position."""

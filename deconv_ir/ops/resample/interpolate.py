@@ -46,6 +46,7 @@ from deconv_ir.ops.resample.resample import (
     Taps,
     resample_bytes,
     resampler,
+    table_bytes,
     taps_along,
 )
 from deconv_ir.ops.values import actual, as_dims, unknown_dims
@@ -287,13 +288,15 @@ class _Interpolate(Operation, abc.ABC):
         return (lambda data, out: run(np.pad(data, pads), out)) if any(map(any, pads)) else run
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count the arrays between the axes, and the padded data."""
+        """Count the arrays between the axes, the taps, and the padded data."""
         data, output = static(inputs[0].shape), static(outputs[0].shape)
-        taken = resample_bytes(data, output, context.scratch_bytes)
-        if not any(map(any, self.pads(len(data)))) or inputs[0].element_type is None:
+        element_type, pads = inputs[0].element_type, self.pads(len(data))
+        padded = [x + sum(both) for x, both in zip(data, pads, strict=True)]
+        taken = resample_bytes(padded, output, element_type, context.scratch_bytes)
+        taken += table_bytes(self.settings_in(context, len(data)), padded, output)
+        if not any(map(any, pads)) or element_type is None:
             return taken
-        padded = [x + sum(pads) for x, pads in zip(data, self.pads(len(data)), strict=True)]
-        return taken + element_count(padded) * int(inputs[0].element_type.numpy().itemsize)
+        return taken + element_count(padded) * int(element_type.numpy().itemsize)
 
 
 class _MovedBits(Operation):
@@ -327,7 +330,7 @@ class InterpolateTile(Operation):
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         data, output = static(inputs[0].shape), static(outputs[0].shape)
-        return resample_bytes(data, output, context.scratch_bytes)
+        return resample_bytes(data, output, inputs[0].element_type, context.scratch_bytes)
 
 
 def _actual(inputs: Arrays) -> Infos:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import F64, Array, ElementType
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tile_rules import FixedArrays
 
 # Temporary bytes of an element: sum, addend, input and widened input, in f32.
 _ELEMENT_BYTES = 16
+# Bytes of a tap: index and weight, their copies for the compiled kernel, and five of their terms.
+_TAP_BYTES = 64
 # Maximum number of elements of a thread's arrays that stay in cache.
 _MOST_AT_ONCE = 1 << 16
 # Minimum number of elements for more than one thread.
@@ -29,6 +32,11 @@ class Mode(enum.Enum):
     CUBIC = "cubic"
     BILINEAR_PILLOW = "bilinear_pillow"
     BICUBIC_PILLOW = "bicubic_pillow"
+
+
+_PILLOW = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
+# The taps of an element; the kernels of other modes reach two elements to each side, stretched.
+_TAPS = {Mode.NEAREST: 1, Mode.LINEAR_ONNX: 2, Mode.CUBIC: 4}
 
 
 class Coordinates(enum.Enum):
@@ -93,16 +101,31 @@ def _cut(data: Sequence[int], output: Sequence[int], lead: int, scratch_bytes: i
     return _Cut(rows, lines, threads, rows * lines * line)
 
 
-def resample_bytes(data: Sequence[int], output: Sequence[int], scratch_bytes: int) -> int:
+def resample_bytes(
+    data: Sequence[int], output: Sequence[int], element_type: ElementType | None, scratch_bytes: int
+) -> int:
     """Estimate the bytes of temporary arrays in a run of the function from `resampler`."""
     if 0 in output:
         return 0
+    in_f64 = element_type is F64 or (element_type is not None and element_type.is_integer)
+    element_bytes = _ELEMENT_BYTES * (1 + in_f64)
     changed = [i for i, (x, y) in enumerate(zip(data, output, strict=True)) if x != y]
     lead = min(changed, default=len(output))
     cut = _cut(data, output, lead, scratch_bytes)
     jobs = -(-element_count(output[:lead]) // cut.rows) * -(-(*output, 1)[lead] // cut.lines)
     whole = element_count([max(*dims) for dims in zip(data, output, strict=True)])
-    return _ELEMENT_BYTES * min(whole, min(jobs, cut.threads) * cut.elements)
+    return element_bytes * min(whole, min(jobs, cut.threads) * cut.elements)
+
+
+def table_bytes(how: InterpolationSettings, data: Sequence[int], output: Sequence[int]) -> int:
+    """Bound the bytes of the taps of all axes, with what it takes to find them."""
+    taps = 0
+    for extent, found in zip(data, output, strict=True):
+        if extent != found:
+            shrinks = how.antialias or how.mode in _PILLOW
+            stretch = max(1.0, extent / max(1, found)) if shrinks else 1.0
+            taps += found * _TAPS.get(how.mode, 4 * math.ceil(stretch) + 1)
+    return _TAP_BYTES * taps
 
 
 Taps = FixedArrays
