@@ -35,7 +35,7 @@ from deconv_ir.kernels.quantized.filter import (
     whole_deltas,
     why_too_long,
 )
-from deconv_ir.kernels.quantized.plan import PlannedCodes, QuantizedPlan
+from deconv_ir.kernels.quantized.plan import BYTES_OF_CHANNEL, PlannedCodes, QuantizedPlan
 from deconv_ir.kernels.runtime.cpu import has_dots
 from deconv_ir.kernels.runtime.extension import compiled_module
 
@@ -332,6 +332,7 @@ class QuantizedKernel(PlannedCodes):
     def packed_bytes(self) -> int:
         parts = 0 if self.parts is None else self.parts.nbytes
         own = int(self.scales.nbytes + self.bias.nbytes)
+        own += BYTES_OF_CHANNEL * len(self.scales) * self.uses_dots
         windows = 0 if self.windows is None else self.windows.packed_bytes
         return self.sums.packed_bytes + windows + own + parts
 

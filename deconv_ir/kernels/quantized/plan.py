@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from deconv_ir.ir.operation import Direct
 
 
-_NUMBERS, _OF_CHANNEL = 6, 160
-"""Numbers of an output channel that `Dequantizer` takes, and bytes that it keeps of one."""
+_NUMBERS = 6  # of an output channel, which `Dequantizer` takes
+BYTES_OF_CHANNEL = 168
+"""Bytes that it keeps of one, with an offset."""
 
 
 class PlannedCodes(ConvolutionKernel):
@@ -182,7 +183,7 @@ class QuantizedPlan(ConvolutionPlan):
         width = 8 if self._kernel.writes is None else 12
         return found._replace(
             scratch_bytes=max(scratch + codes, 8 * channels * (offsets + _NUMBERS)),
-            weight_bytes=weights + channels * (width * offsets + _OF_CHANNEL),
+            weight_bytes=weights + (width * offsets - 8) * channels,
             packed=False,
         )
 
