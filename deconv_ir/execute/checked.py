@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.execute.places import tensor_bytes
-from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import infer_layer
-from deconv_ir.ir.operation import Call, Context, Infos
-from deconv_ir.ir.shapes import element_count, is_static, static
+from deconv_ir.ir.operation import Call, Context, Infos, LayerPlan
+from deconv_ir.ir.shapes import element_count, is_static, largest, static
 from deconv_ir.ops.checks import VALUE_LIMIT
 from deconv_ir.ops.values import actual
 
 
-def require_fit(layer: Layer, inputs: Infos, context: Context, memory_limit: int | None) -> Infos:
-    """Require that actual inputs fit a layer, and its outputs, which are returned, into memory."""
+def require_fit(
+    layer: Layer, inputs: Infos, context: Context, memory_limit: int | None, held: int | None = None
+) -> Infos:
+    """Require that actual inputs fit a layer, and its outputs, which are returned, into memory.
+
+    A run holds `held` bytes already.  A limit holds for the largest outputs that there may be.
+    """
     outputs = infer_layer(layer, inputs, context)
-    needed = sum(tensor_bytes(info) or 0 for info in outputs)
-    require_memory(needed, memory_limit, subject="the layer")
+    counted: Infos = outputs
+    if memory_limit is not None:
+        counted = [info._replace(shape=largest(info.shape)) for info in outputs]
+    needed = sum(tensor_bytes(info) or 0 for info in counted)
+    if held is None:
+        require_memory(needed, memory_limit, subject="the layer")
+        return outputs
+    if all(is_static(info.shape) for info in (*inputs, *counted)):
+        needed += layer.operation.scratch(inputs, counted, context)
+    subject = "the run up to the layer"
+    require_memory(held + needed, memory_limit, held=held, subject=subject)
     return outputs
 
 
@@ -36,24 +50,32 @@ def reads_unknown_lists(layer: Layer, inputs: Infos) -> bool:
     )
 
 
-def checked(
-    layer: Layer,
-    inputs: Infos,
-    context: Context,
-    call: Call,
-    memory_limit: int | None,
-) -> Call:
-    """Return a call that requires its actual inputs to fit the layer, and its outputs into memory.
+class CheckedPlan(LayerPlan):
+    """A plan that requires its actual inputs to fit the layer, and its outputs into memory.
 
-    `inputs` describe the constants, for which the call gets None.
+    `inputs` describe the constants, for which runs get None.  The memory of `counted` is that of
+    the plan of the model.
     """
 
-    def run(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+    def __init__(
+        self,
+        layer: Layer,
+        inputs: Infos,
+        context: Context,
+        memory_limit: int | None,
+        call: Call,
+        counted: LayerPlan | None = None,
+    ) -> None:
+        super().__init__(call, None if counted is None else counted.choice)
+        self.is_counted = counted is not None
+        self._layer, self._inputs = layer, inputs
+        self._context, self._limit = context, memory_limit
+
+    def run(self, inputs: Sequence[Any], out: Any, held: int | None = None) -> Sequence[Any]:
+        """Compute the outputs while the run holds a number of bytes already."""
         found = [
             info if array is None else actual(array, info.element_type)
-            for array, info in zip(arrays, inputs, strict=True)
+            for array, info in zip(inputs, self._inputs, strict=True)
         ]
-        require_fit(layer, found, context, memory_limit)
-        return call(arrays, out)
-
-    return run
+        require_fit(self._layer, found, self._context, self._limit, held)
+        return super().run(inputs, out)

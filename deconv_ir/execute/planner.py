@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deconv_ir.execute.checked import checked, reads_unknown_lists
+from deconv_ir.execute.checked import CheckedPlan, reads_unknown_lists
 from deconv_ir.execute.memory import available_bytes, fits
 from deconv_ir.execute.places import (
     ALIGNMENT,
@@ -338,7 +338,7 @@ class _Planner:
                 call = layer.operation.bind_any(context)
             # If the run does not fit into memory, the tables of bound layers may not fit either.
             if not known:
-                call = checked(layer, inputs, context, call, self.memory_limit)
+                return CheckedPlan(layer, inputs, context, self.memory_limit, call)
             return LayerPlan(call)
         with locating(self.graph, layer):
             if kernel is None:
@@ -346,8 +346,7 @@ class _Planner:
             else:
                 plan = self.plans.get(step) or kernel.plan(inputs, budget)
         if reads_unknown_lists(layer, inputs):
-            run = checked(layer, inputs, context, plan.run, self.memory_limit)
-            return LayerPlan(run, plan.choice)
+            return CheckedPlan(layer, inputs, context, self.memory_limit, plan.run, plan)
         return plan
 
     def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from deconv_ir.execute.places import ALIGNMENT
+from deconv_ir.execute.checked import CheckedPlan
+from deconv_ir.execute.places import ALIGNMENT, tensor_bytes
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.prepare import PreparedModel
 from deconv_ir.ir.dtypes import Array
@@ -55,6 +56,12 @@ class InferRequest:
         self._constant = {-1, *plan.constants.values(), *plan.values}
         self._fixed = set(self._constant)
         self._new: set[int] = set()
+        self._unplanned = [
+            slot
+            for step in plan.steps
+            for slot, info in zip(step.outputs, plan.infos[step.made], strict=False)
+            if tensor_bytes(info) is None
+        ]
         self._directs = 0
         with np.errstate(all="ignore"):
             self.calls = [self._call(step) for step in plan.steps]
@@ -144,6 +151,8 @@ class InferRequest:
         if step.layer in self.plan.bodies:
             assert self.with_bodies is not None, "it runs"
             call = self.with_bodies(step)
+        elif isinstance(step.plan, CheckedPlan) and not step.plan.is_counted:
+            call = functools.partial(step.plan.run, held=self._held())
         results = call([values[slot] for slot in step.inputs], out)
         if step.offset is not None:
             _copy(results[0], values[step.outputs[0]])
@@ -154,6 +163,11 @@ class InferRequest:
         for slot in step.frees:
             if slot not in self._fixed:
                 values[slot] = None
+
+    def _held(self) -> int:
+        """Return the bytes that the run has planned, and those of tensors of unknown sizes."""
+        arrays = (self.values[slot] for slot in self._unplanned)
+        return self.plan.peak_bytes + sum(int(a.nbytes) for a in arrays if a is not None)
 
     def _shows(self, array: Array) -> bool:
         return bool(np.may_share_memory(array, self._arena))

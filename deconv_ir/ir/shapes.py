@@ -77,6 +77,14 @@ def is_static(shape: Shape) -> bool:
     return shape is not None and not any(isinstance(d, Interval) for d in shape)
 
 
+def largest(shape: Shape) -> Shape:
+    """Return the largest shape that there may be; the same if that is not known."""
+    most = None if shape is None else [bounds(dim)[1] for dim in shape]
+    if most is None or None in most:
+        return shape
+    return tuple(dim for dim in most if dim is not None)
+
+
 def static(shape: Shape) -> tuple[int, ...]:
     """Return a static shape as plain ints."""
     if shape is None:

@@ -16,7 +16,7 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import F32, from_numpy, parse_element_type
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.scratchpad import ScratchpadBudget
-from deconv_ir.ir.shapes import is_static
+from deconv_ir.ir.shapes import is_static, largest
 from deconv_ir.ops import all_operations
 from deconv_ir.ops.examples import OperationExample, parse_example
 from deconv_ir.ops.onednn.elementwise import KINDS
@@ -116,6 +116,13 @@ SLOW = {
     "ExperimentalDetectronROIFeatureExtractor",
     "GatherTree",
     "Interpolate11",
+    "MatrixNms",
+    "MulticlassNms8",
+    "MulticlassNms9",
+    "NMSRotated",
+    "NonMaxSuppression",
+    "NonMaxSuppression3",
+    "NonMaxSuppression5",
     "Proposal1",
     "Proposal4",
 }
@@ -156,7 +163,7 @@ def run(
 ) -> tuple[Any, int, int]:
     """Return the outputs, the bytes allocated besides them, and the declared bytes."""
     infos = list(map(describe, arrays)) if infos is None else infos
-    outputs = operation.infer(infos, context)
+    outputs = [i._replace(shape=largest(i.shape)) for i in operation.infer(infos, context)]
     out = None
     if operation.computes_in_place and operation.accepts_out(infos, outputs[0]):
         out = np.empty(outputs[0].shape, outputs[0].element_type.numpy())  # type: ignore[arg-type, union-attr]
@@ -165,6 +172,8 @@ def run(
         results = operation.execute(arrays, context)
         peak = traced_peak(lambda: operation.execute(arrays, context))
         own = [r for r in results if not any(np.may_share_memory(r, a) for a in arrays)]
+        # Runs return arrays in C order.
+        peak += sum(result.nbytes for result in own if not result.flags.c_contiguous)
         return results, peak - sum(result.nbytes for result in own), told
     peak = traced_peak(lambda: operation.execute_into(arrays, context, out))
     return (out,), peak, told
@@ -238,7 +247,7 @@ def longer(
             inputs.append(tensor._replace(shape=tuple(shape)))
         with contextlib.suppress(DeconvError, ValueError):
             outputs = operation.infer([t.info() for t in inputs], Context())
-            if all(is_static(info.shape) for info in outputs):
+            if all(is_static(largest(info.shape)) for info in outputs):
                 arrays = [t.array(seed) for seed, t in enumerate(inputs)]
                 operation.execute(arrays, Context())
                 return arrays, [t.info() for t in inputs]

@@ -62,6 +62,8 @@ class Found(NamedTuple):
 class _Multiclass(Operation, abc.ABC):
     """The best boxes of each class of each image: class, score and corners; index; their number."""
 
+    scratch_ratios = (10, 10.5)
+
     sort_result_type: SortResult = attribute(choice_of(_ORDERS), SortResult.NONE)
     sort_result_across_batch: bool = attribute(boolean(), False)
     output_type: ElementType = attribute(result_type(), I64)

@@ -51,6 +51,8 @@ class _AnyNonMaxSuppression(Operation):
     a threshold, the runtime drops them: `semantics` chooses.
     """
 
+    scratch_ratios = (6, 6)
+
     sort_result_descending: bool = attribute(boolean(), True)
 
     output_type: ElementType = I64

@@ -168,9 +168,16 @@ class Gather1(Operation):
         return LayerTile((spans, picked, whole_box(static(inputs[2].shape))), tile)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count the indices of the axes that data and indices share."""
-        shape = inputs[1].shape
-        return 16 * element_count(static(shape)) if self.batch_dims and is_static(shape) else 0
+        """Count copies of the indices, and what is picked with axes that data and indices share.
+
+        These axes come first, wherever they belong.
+        """
+        shape, element_type = inputs[1].shape, outputs[0].element_type
+        taken = 18 * element_count(static(shape)) if is_static(shape) else 0
+        if not self.batch_dims or element_type is None:
+            return taken
+        picked = element_count(static(outputs[0].shape)) * int(element_type.numpy().itemsize)
+        return taken + picked
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Check the indices once, if they are known: a single one is a view."""

@@ -9,6 +9,7 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import I32, I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation, result_type
 from deconv_ir.ops.checks import check_single, check_type, normalize_axis, only, product
 from deconv_ir.ops.numeric import narrow, np, widen
@@ -162,6 +163,12 @@ class NonZero(Operation):
             return (TensorInfo((UNKNOWN, UNKNOWN), self.output_type),)
         most = bounds(product(*shape))[1]
         return (TensorInfo((len(shape), interval(0, most)), self.output_type),)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count the indices element by element, and axis by axis in i64."""
+        shape = static(inputs[0].shape)
+        copies = 1 if self.output_type is I64 else 2
+        return 8 * copies * len(shape) * element_count(shape)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]

@@ -124,6 +124,11 @@ class _Fourier(Operation):
             result = (fft.ifftn if self.inverse else fft.fftn)(data, wanted, axes)
         return (narrow(self._parts(result), inputs[0].dtype),)
 
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count the factors of the longest axis as well, of a convolution if it is prime."""
+        longest = max(*static(inputs[0].shape), *static(outputs[0].shape), 1)
+        return 200 * longest + super().scratch(inputs, outputs, context)
+
     def _parts(self, result: Any) -> Any:
         return np.stack([result.real, result.imag], -1) if self.complex_out else result.real
 

@@ -219,7 +219,7 @@ def _check_shift(count: int, axes: int) -> None:
 class CumSum(_SameShape):
     """Cumulative sum along an axis; default `axis`: 0."""
 
-    scratch_ratios = (0.75, 1.5)
+    scratch_ratios = (1.25, 2)
 
     exclusive: bool = attribute(boolean(), False)
     reverse: bool = attribute(boolean(), False)
