@@ -207,16 +207,24 @@ class _Planner:
     def _copies(self) -> list[SharedPlace]:
         """Return groups for the requested tensors that are copied.
 
-        They have gaps, or share memory with the model, an input or each other.
+        They have gaps or another order, or share memory with the model, an input or each other.
         """
         sizes, seen = [], set()
         for layer, output in self.wanted:
             slot = self.slot[layer, output]
             group = self.groups[slot]
-            if slot in self.partial or group.external or id(group) in seen:
+            if self._is_moved(slot) or group.external or id(group) in seen:
                 sizes.append(tensor_bytes(self.infos[layer][output]) or 0)
             seen.add(id(group))
         return [SharedPlace(len(self.drafts) - 1, size) for size in sizes]
+
+    def _is_moved(self, slot: int) -> bool:
+        """Whether a tensor may be a part of an array, or in another order."""
+        step = self.made_at.get(slot)
+        if slot in self.partial or step is None:
+            return slot in self.partial
+        draft = self.drafts[step]
+        return draft.shape is None and not self.graph.layers[draft.layer].operation.in_order
 
     def _last_uses(self) -> dict[Source, int]:
         last = {source: step for step, row in enumerate(self.rows) for source in row}

@@ -546,6 +546,11 @@ class Operation(Record):
         """Whether the prepared kernel, or else `execute_into`, can write to an array."""
         return False
 
+    @property
+    def in_order(self) -> bool:
+        """Whether its results are in C order; plans count copies of others that runs return."""
+        return True
+
     def overwritable(self, inputs: Infos, output: TensorInfo) -> tuple[int, ...]:
         """Return the inputs whose arrays `execute_into` may overwrite, the best first."""
         return ()

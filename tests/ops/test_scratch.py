@@ -173,7 +173,8 @@ def run(
         peak = traced_peak(lambda: operation.execute(arrays, context))
         own = [r for r in results if not any(np.may_share_memory(r, a) for a in arrays)]
         # Runs return arrays in C order.
-        peak += sum(result.nbytes for result in own if not result.flags.c_contiguous)
+        moved = sum(result.nbytes for result in own if not result.flags.c_contiguous)
+        peak += moved * operation.in_order
         return results, peak - sum(result.nbytes for result in own), told
     peak = traced_peak(lambda: operation.execute_into(arrays, context, out))
     return (out,), peak, told

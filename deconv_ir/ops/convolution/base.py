@@ -375,6 +375,10 @@ class AnyConvolution(Windowed, abc.ABC):
         return _placed(self, (data, filter_shape), tuple(others), context.semantics)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return self.in_order
+
+    @property
+    def in_order(self) -> bool:
         return not self.channels_last
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:

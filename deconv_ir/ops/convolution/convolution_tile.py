@@ -24,6 +24,10 @@ class ConvolutionTile(Operation):
     channels_last: bool = field(default=False)
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return self.in_order
+
+    @property
+    def in_order(self) -> bool:
         return not self.channels_last
 
     def placement(self, *_: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

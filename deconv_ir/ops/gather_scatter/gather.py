@@ -168,16 +168,14 @@ class Gather1(Operation):
         return LayerTile((spans, picked, whole_box(static(inputs[2].shape))), tile)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count copies of the indices, and what is picked with axes that data and indices share.
+        """Count copies of the indices."""
+        shape = inputs[1].shape
+        return 18 * element_count(static(shape)) if is_static(shape) else 0
 
-        These axes come first, wherever they belong.
-        """
-        shape, element_type = inputs[1].shape, outputs[0].element_type
-        taken = 18 * element_count(static(shape)) if is_static(shape) else 0
-        if not self.batch_dims or element_type is None:
-            return taken
-        picked = element_count(static(outputs[0].shape)) * int(element_type.numpy().itemsize)
-        return taken + picked
+    @property
+    def in_order(self) -> bool:
+        """What is picked with axes that data and indices share has these first."""
+        return not self.batch_dims
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Check the indices once, if they are known: a single one is a view."""

@@ -219,10 +219,14 @@ def _check_shift(count: int, axes: int) -> None:
 class CumSum(_SameShape):
     """Cumulative sum along an axis; default `axis`: 0."""
 
-    scratch_ratios = (1.25, 2)
+    scratch_ratios = (0.75, 1.5)
 
     exclusive: bool = attribute(boolean(), False)
     reverse: bool = attribute(boolean(), False)
+
+    @property
+    def in_order(self) -> bool:
+        return not self.reverse
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
