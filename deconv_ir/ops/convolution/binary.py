@@ -38,7 +38,7 @@ class BinaryConvolution(Operation):
     filter's bits from the lowest of each byte, as the converters of binary networks wrote them.
     """
 
-    scratch_ratios = (6.25, 7.5)
+    scratch_ratios = (8, 8)
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
     pads_begin: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
