@@ -271,8 +271,8 @@ def test_scratch_is_a_bound_for_long_axes_of_every_example(kind: type[Operation]
                     continue
                 arrays, infos = found
                 _, taken, told = run(operation, arrays, Context(), infos)
-                width = max(4, *(array.dtype.itemsize for array in arrays))
-                assert taken <= told + BOOKKEEPING * width // 4, (written, axis)
+                # NumPy's buffers have up to eight bytes an element: integers are added in i64.
+                assert taken <= told + 2 * BOOKKEEPING, (written, axis)
 
 
 def test_a_product_needs_memory_for_its_rows() -> None:
