@@ -9,7 +9,7 @@ from deconv_ir.execute.memory import require_memory
 from deconv_ir.execute.places import tensor_bytes
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import infer_layer
-from deconv_ir.ir.operation import Call, Context, Infos, LayerPlan
+from deconv_ir.ir.operation import Context, Infos, LayerPlan
 from deconv_ir.ir.shapes import element_count, is_static, largest, static
 from deconv_ir.ops.checks import VALUE_LIMIT
 from deconv_ir.ops.values import actual
@@ -53,8 +53,8 @@ def reads_unknown_lists(layer: Layer, inputs: Infos) -> bool:
 class CheckedPlan(LayerPlan):
     """A plan that requires its actual inputs to fit the layer, and its outputs into memory.
 
-    `inputs` describe the constants, for which runs get None.  The memory of `counted` is that of
-    the plan of the model.
+    `inputs` describe the constants, for which runs get None.  With `is_counted`, the plan of the
+    model has the memory of this one.
     """
 
     def __init__(
@@ -63,11 +63,12 @@ class CheckedPlan(LayerPlan):
         inputs: Infos,
         context: Context,
         memory_limit: int | None,
-        call: Call,
-        counted: LayerPlan | None = None,
+        plan: LayerPlan,
+        *,
+        is_counted: bool,
     ) -> None:
-        super().__init__(call, None if counted is None else counted.choice)
-        self.is_counted = counted is not None
+        super().__init__(plan.run, plan.choice)
+        self.is_counted = is_counted
         self._layer, self._inputs = layer, inputs
         self._context, self._limit = context, memory_limit
 

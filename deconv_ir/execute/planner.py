@@ -139,7 +139,8 @@ class _Planner:
         self.slot: dict[Source, int] = {}
         self.groups: list[SharedPlace] = []  # by slot
         self.made_at: dict[int, int] = {}  # slot -> step
-        self.partial: set[int] = set()  # slots that are views of a part of another array
+        # Slots whose arrays may be in another order, or a part of another array.
+        self.apart: set[int] = set()
         self.constants = {s: self._external(s) for s in prepared.constants}
         self.inputs: dict[int, int] = {}
         for index in prepared.steps:
@@ -213,18 +214,10 @@ class _Planner:
         for layer, output in self.wanted:
             slot = self.slot[layer, output]
             group = self.groups[slot]
-            if self._is_moved(slot) or group.external or id(group) in seen:
+            if slot in self.apart or group.external or id(group) in seen:
                 sizes.append(tensor_bytes(self.infos[layer][output]) or 0)
             seen.add(id(group))
         return [SharedPlace(len(self.drafts) - 1, size) for size in sizes]
-
-    def _is_moved(self, slot: int) -> bool:
-        """Whether a tensor may be a part of an array, or in another order."""
-        step = self.made_at.get(slot)
-        if slot in self.partial or step is None:
-            return slot in self.partial
-        draft = self.drafts[step]
-        return draft.shape is None and not self.graph.layers[draft.layer].operation.in_order
 
     def _last_uses(self) -> dict[Source, int]:
         last = {source: step for step, row in enumerate(self.rows) for source in row}
@@ -346,7 +339,10 @@ class _Planner:
                 call = layer.operation.bind_any(context)
             # If the run does not fit into memory, the tables of bound layers may not fit either.
             if not known:
-                return CheckedPlan(layer, inputs, context, self.memory_limit, call)
+                plan = LayerPlan(call)
+                return CheckedPlan(
+                    layer, inputs, context, self.memory_limit, plan, is_counted=False
+                )
             return LayerPlan(call)
         with locating(self.graph, layer):
             if kernel is None:
@@ -354,7 +350,7 @@ class _Planner:
             else:
                 plan = self.plans.get(step) or kernel.plan(inputs, budget)
         if reads_unknown_lists(layer, inputs):
-            return CheckedPlan(layer, inputs, context, self.memory_limit, plan.run, plan)
+            return CheckedPlan(layer, inputs, context, self.memory_limit, plan, is_counted=True)
         return plan
 
     def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
@@ -397,7 +393,7 @@ class _Planner:
         elif operation.sharing is not Sharing.NONE and row_infos:
             shared = self._shared(operation.sharing, inputs[0], row_infos[0], info)
             takes_out = takes_out and shared is None
-            of_part = operation.sharing is Sharing.PART or inputs[0] in self.partial
+            of_part = operation.sharing is Sharing.PART or inputs[0] in self.apart
             partial = shared is not None and of_part
         # Steps that read it can then be bound to its address.
         copied = (
@@ -408,6 +404,7 @@ class _Planner:
             and size is not None
             and size <= _MOST_COPIED
         )
+        moves = shared is None and not (takes_out or copied or operation.in_order)
         outputs = []
         for source in made:
             known = tensor_bytes(self.infos[source[0]][source[1]])
@@ -418,8 +415,8 @@ class _Planner:
             outputs.append(len(self.groups))
             self.groups.append(group)
             self.made_at[self.slot[source]] = step
-            if partial:
-                self.partial.add(self.slot[source])
+            if partial or moves:
+                self.apart.add(self.slot[source])
         fused = self.prepared.fused.get(index, ())
         shape = dtype = None
         if (takes_out or copied) and info.element_type is not None:
@@ -442,7 +439,7 @@ class _Planner:
                 group = self.groups[slot]
                 if (
                     slot != NOWHERE
-                    and slot not in self.partial
+                    and slot not in self.apart
                     and group.takes_out
                     and not group.external
                     and group.end == step
@@ -480,7 +477,7 @@ class _Planner:
                 and group.bytes == size
                 and given.element_type is info.element_type
                 and not others
-                and slot not in self.partial
+                and slot not in self.apart
             ):
                 return slot
         return None
@@ -492,7 +489,7 @@ class _Planner:
         if slot == NOWHERE or given.element_type is not info.element_type:
             return None
         if sharing is Sharing.WHOLE and (
-            slot in self.partial or tensor_bytes(given) != tensor_bytes(info)
+            slot in self.apart or tensor_bytes(given) != tensor_bytes(info)
         ):
             # Elements are missing or in another order, so that NumPy copies.
             return None

@@ -297,7 +297,8 @@ class Preparation:
     def _kept_bytes(self, source: Source) -> int:
         """Return the bytes of a constant in a kernel, which may keep codes."""
         if source in self._coded:
-            return self._coded[source][0]
+            kept, _ = self._coded[source]
+            return kept
         if source in self._compressed:
             return self._compressed[source].stored_bytes
         return tensor_bytes(self.infos[source[0]][source[1]]) or 0
@@ -317,10 +318,9 @@ class Preparation:
             if not isinstance(constant, LazyTensor) and source[0] not in self._values:
                 total += constant.nbytes
             if position in operation.takes_lazy:
-                coded = self._coded.get(source)
-                copies = self._packing_copies(operation, constant, is_coded=coded is not None)
-                total += self._kept_bytes(source) + copies * constant.nbytes
-                total += 0 if coded is None else coded[1]
+                copies = self._packing_copies(operation, constant, is_coded=source in self._coded)
+                _, more = self._coded.get(source, (0, 0))
+                total += self._kept_bytes(source) + copies * constant.nbytes + more
         return total
 
     def _packing_copies(self, operation: Operation, constant: Constant, *, is_coded: bool) -> int:

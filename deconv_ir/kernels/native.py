@@ -265,7 +265,8 @@ class CompiledKernel(PlannedKernel):
             # Networks that compute their filters often swap these axes by a view.
             swapped = weights.swapaxes(0, 1)
             is_swapped = swapped.flags.c_contiguous and not weights.flags.c_contiguous
-            widens = weights.itemsize < np.float32().itemsize and weights.nbytes > LARGE_BYTES
+            # C widens narrow numbers, all that it is given at once.
+            widens = weights.itemsize < 4 and weights.nbytes > LARGE_BYTES
             if not widens and (is_swapped or weights.flags.c_contiguous):
                 filter_ = _packable(swapped if is_swapped else weights)
                 self.layer.fill(filter_, 0, is_swapped, get_threads())

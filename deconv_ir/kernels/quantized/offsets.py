@@ -36,8 +36,8 @@ class SumOffsets(NamedTuple):
         Both are by channel.  Multiples are whole numbers up to `most`, 0 if offsets are several.
         """
         if self.numbers.shape[1:] != (1, 1):
-            least, most = self.numbers.min(axis=(1, 2)), self.numbers.max(axis=(1, 2))
-            return np.zeros(len(scales)), np.maximum(-least, most)
+            ends = self.numbers.min(axis=(1, 2)), self.numbers.max(axis=(1, 2))
+            return np.zeros(len(scales)), np.maximum(-ends[0], ends[1])
         offsets = self.numbers[:, 0, 0]
         multiples = np.rint(offsets / scales)
         multiples[~(np.abs(multiples) <= most)] = 0

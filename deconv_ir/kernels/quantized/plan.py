@@ -179,7 +179,8 @@ class QuantizedPlan(ConvolutionPlan):
             scratch = max(scratch, other.scratch_bytes)
             weights += 0 if other.packed else other.weight_bytes
         channels, offsets = len(self._kernel.scales), self._offsets()
-        # They are found in f64, and kept so; those of codes also in steps of these, in f32.
+        # They are found in f64, and kept so; those of codes also in steps of these, in f32.  The
+        # kernel counts one of each channel: BYTES_OF_CHANNEL.
         width = 8 if self._kernel.writes is None else 12
         return found._replace(
             scratch_bytes=max(scratch + codes, 8 * channels * (offsets + _NUMBERS)),

@@ -174,7 +174,7 @@ class Gather1(Operation):
 
     @property
     def in_order(self) -> bool:
-        """What is picked with axes that data and indices share has these first."""
+        """With `batch_dims`, axes are moved after the slices are picked."""
         return not self.batch_dims
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
