@@ -54,7 +54,7 @@ class IntegerGemm(NamedTuple):
         if self.limbs == 1:
             return values.astype(self.operand)[None]
         # Two's complement: an element is the sum of its unsigned limbs modulo 2^bits.
-        unsigned = values.astype(np.dtype(f"u{self.element.itemsize}"), copy=False)
+        unsigned = values.view(f"u{self.element.itemsize}")
         result = np.empty((self.limbs, *values.shape), self.operand)
         for limb in range(self.limbs):
             result[limb] = (unsigned >> (limb * _LIMB_BITS)) & ((1 << _LIMB_BITS) - 1)
