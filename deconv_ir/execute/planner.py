@@ -307,7 +307,7 @@ class _Planner:
         own = ScratchpadBudget(MIN_SCRATCHPAD)
         return max(
             (
-                live + (0 if index in choosers else self._scratch(step, own))
+                live + self._copied(step) + (0 if index in choosers else self._scratch(step, own))
                 for step, (live, index) in enumerate(zip(self.live, self.layers, strict=True))
             ),
             default=0,
@@ -320,7 +320,8 @@ class _Planner:
             free = max(most - chosen.missing - chosen.kept - live, MIN_SCRATCHPAD)
             own = ScratchpadBudget(min(free, self.context.scratch_bytes))
             budgets.append(chosen.budgets.get(step, own))
-            taken.append(0 if step in chosen.plans else self._scratch(step, own))
+            scratch = 0 if step in chosen.plans else self._scratch(step, own)
+            taken.append(scratch + self._copied(step))
         return budgets, taken
 
     def _plan_step(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> LayerPlan:
@@ -370,6 +371,20 @@ class _Planner:
         layer = self.graph.layers[index]
         with locating(self.graph, layer):
             return inner + layer.operation.scratch(inputs, outputs, context)
+
+    def _copied(self, step: int) -> int:
+        """Return the bytes of inputs that a layer copies first: many do if these are `apart`."""
+        row = self.rows[step]
+        infos = self._infos_of(row)
+        index = self.layers[step]
+        if infos and self.graph.layers[index].operation.sharing is not Sharing.NONE:
+            (made,) = self._infos_of(self._made(index)[:1])
+            given, home = infos[0], self.groups[self.drafts[step].outputs[0]]
+            same = made.element_type is given.element_type
+            if home.begin < step or (same and tensor_bytes(made) == tensor_bytes(given)):
+                return 0  # a view, or the copy is its output
+        pairs = zip(row, infos, strict=True)
+        return sum(tensor_bytes(info) or 0 for s, info in pairs if self.slot.get(s) in self.apart)
 
     def _draft(self, step: int, index: int) -> _Draft:
         """Find slots and groups of one step; offsets come later."""

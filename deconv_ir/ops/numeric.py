@@ -52,9 +52,9 @@ def keeps_type(element_type: ElementType) -> bool:
 
 
 def widen(array: Array) -> Array:
-    """Return an array in its working dtype."""
+    """Return an array in its working dtype; a copy is contiguous."""
     dtype = working_dtype(array.dtype)
-    wide: Array = array if dtype == array.dtype else array.astype(dtype)
+    wide: Array = array if dtype == array.dtype else array.astype(dtype, "C")
     return wide
 
 

@@ -145,7 +145,7 @@ def convert(data: Array, to: ElementType) -> Array:
             return data.astype(bool)
         if to.is_integer and data.dtype.kind not in "iub":
             return _float_to_integer(data, to)
-        return data.astype(dtype)
+        return data.astype(dtype, "C")
 
 
 def _float_to_integer(data: Array, to: ElementType) -> Array:

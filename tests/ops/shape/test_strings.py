@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import IR
+from operation_forms import make
+from support import IR, traced_peak
 
 import deconv_ir
 from deconv_ir.arrays.fitting import to_storable
 from deconv_ir.compare.tensors import compare_tensors
 from deconv_ir.errors import DeconvError
+from deconv_ir.ir.dtypes import from_numpy
+from deconv_ir.ir.operation import Context, TensorInfo
 
 WORDS = np.array([["Intel", "OpenVINO", ""], ["OMZ", "GenAI", "ü €"]], object)
 
@@ -153,3 +156,21 @@ def test_networks_of_strings_compare(tmp_path: Path) -> None:
         to_storable(result)
     other = compare_tensors("t", "l", None, result, np.array([["x", "z"]], object), 0, 0)
     assert (other.within, other.outside, other.first) == (False, 1, (0, 1))
+
+
+def test_strings_take_the_memory_that_is_declared() -> None:
+    """Those with a character beyond U+FFFF have four bytes for each; offsets are not lists."""
+    count, text = 20_000, "abcd😀"
+    symbols = np.frombuffer((text * count).encode(), np.uint8)
+    begins = np.arange(count, dtype=np.int64) * len(text.encode())
+    arrays = [begins, begins + len(text.encode()), symbols]
+    pack, unpack = make("StringTensorPack-15"), make("StringTensorUnpack-15")
+    infos = [TensorInfo(a.shape, from_numpy(a.dtype)) for a in arrays]
+    told = pack.scratch(infos, pack.infer(infos, Context()), Context())
+    few = 16 << 10
+    assert traced_peak(lambda: pack.execute(arrays, Context())) <= told + begins.nbytes + few
+    (words,) = pack.execute(arrays, Context())
+    # The bytes may grow to another block, which has an eighth more.
+    assert traced_peak(lambda: unpack.execute([words], Context())) <= (
+        begins.nbytes + 2.25 * symbols.nbytes + few
+    )
