@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import batches
+from support import batches, traced_peak
 
+from deconv_ir.ir.dtypes import from_numpy
 from deconv_ir.kernels import set_threads
 from deconv_ir.kernels.products import attend, bind_attention
 from deconv_ir.kernels.runtime import interface
 from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.operations import Context, find_operation
+from deconv_ir.operations import Context, TensorInfo, find_operation
 
 module = compiled_module()
 pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built here")
@@ -146,6 +147,29 @@ def test_excluded_scores_need_not_be_finite(causal: bool, odd: float) -> None:
     key[:, 40] = 1
     right = expected(query, key, value, 32**-0.5, np.where(allowed, 0, -np.inf))
     np.testing.assert_allclose(found[:, :40], right[:, :40], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_excluded_scores_are_computed_again_in_parts(causal: bool) -> None:
+    """The scores of all heads would take 16 MiB; those of each part are within the scratchpad."""
+    rng = np.random.default_rng(7)
+    query, key, value = (rng.standard_normal((4, 1024, 32)).astype(np.float32) for _ in range(3))
+    allowed = np.tri(1024, dtype=bool)
+    key[1, 1000] = np.nan
+    layer = find_operation("ScaledDotProductAttention")(causal=causal)
+    inputs = [query, key, value, *([] if causal else [allowed])]
+    infos = [TensorInfo(array.shape, from_numpy(array.dtype)) for array in inputs]
+    (found,) = layer.execute(inputs, Context())
+    assert np.isnan(found[1, 1000:]).all()
+    assert not np.isnan(found[1, :1000]).any()
+    key[1, 1000] = 1
+    right = expected(query, key, value, 32**-0.5, np.where(allowed, 0, -np.inf))
+    assert not np.isnan(np.delete(found, 1, axis=0)).any()
+    np.testing.assert_allclose(found[1, :1000], right[1, :1000], rtol=1e-4, atol=1e-5)
+    key[1, 1000] = np.nan
+    told = layer.scratch(infos, layer.infer(infos, Context()), Context())
+    taken = traced_peak(lambda: layer.execute(inputs, Context()))
+    assert taken <= told + found.nbytes < 16 << 20
 
 
 @pytest.mark.parametrize(

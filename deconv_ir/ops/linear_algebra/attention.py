@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import F64, Array
+from deconv_ir.ir.dtypes import BOOLEAN, F64, Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _MOST_KEPT_SCORES = 1 << 16
 """Of a causal mask that is kept for further runs."""
+_MOST_SCORES = 1 << 18
+"""At once, where excluded scores are not finite."""
 _LABELS = r"[A-Za-z]*(?:\.\.\.[A-Za-z]*)?"  # none of a scalar
 _EQUATION = re.compile(rf"(?a:{_LABELS}(?:,{_LABELS})*(?:->{_LABELS})?)")
 
@@ -198,16 +200,25 @@ class ScaledDotProductAttention(TakesOut):
         return composed(case, arguments=16)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
-        """Count the scores that are in memory at once, and a mask that is made for them."""
+        """Count the scores that are in memory at once, and a mask that is made for them.
+
+        Where excluded scores are not finite, NumPy computes some rows again.
+        """
         from deconv_ir.kernels.products import attention_bytes
 
         query, key = static(inputs[0].shape), static(inputs[1].shape)
         shape, in_f64 = static(outputs[0].shape), outputs[0].element_type is F64
-        made = 4 * query[-2] * key[-2]
+        excluded, again = 0, 0
+        if self.causal:
+            excluded = query[-2] * key[-2]
+        elif len(inputs) > 3 and inputs[3].element_type is BOOLEAN:
+            excluded = element_count(static(inputs[3].shape))
+        if excluded:
+            again = 12 * max(_MOST_SCORES, key[-2]) + 4 * element_count(key[-2:])
         found = attention_bytes(query[-2], query[-1], key[-2], shape[-1])
         scores = (8 if in_f64 else 4) * element_count(shape[:-1]) * key[-2]
-        taken = 3 * scores if found is None or in_f64 or len(inputs) > 5 else found + made
-        return taken + super().scratch(inputs, outputs, context)
+        taken = 3 * scores if found is None or in_f64 or len(inputs) > 5 else found + again
+        return taken + 4 * excluded + super().scratch(inputs, outputs, context)
 
     def bind_arrays(self, inputs: Arrays, out: Array) -> Callable[[], object] | None:
         """Bind the kernel; a mask of one element, and a scale, are read in each run."""
@@ -237,8 +248,7 @@ class ScaledDotProductAttention(TakesOut):
         return call if len(inputs) > 3 or self.causal else compute
 
     def compute(self, inputs: Arrays, context: Context, out: Array | None) -> Array:
-        from deconv_ir.kernels.products import attend, matmul
-        from deconv_ir.ops.normalization.softmax import Softmax8
+        from deconv_ir.kernels.products import attend
 
         query, key, value = map(widen, inputs[:3])
         scale = _scale_of(inputs)
@@ -253,23 +263,69 @@ class ScaledDotProductAttention(TakesOut):
             elif mask is not None and mask.dtype == bool:
                 added = _excluding(mask)
             compiled = attend(query, key, value, scale, added, out)
-            # An excluded score may be infinite or NaN: adding a mask would keep that.
-            if compiled is not None and (added is mask or not np.isnan(compiled).any()):
+            if compiled is not None:
+                if added is not mask:
+                    self._exclude(query, scale, key, value, mask, compiled)
                 return narrow(compiled, inputs[0].dtype)
+        sink = widen(inputs[5]) if len(inputs) > 5 else None
+        found = self._in_numpy(query, scale, key, value, mask, sink)
+        return narrow(found, inputs[0].dtype)
+
+    def _exclude(
+        self,
+        query: Array,
+        scale: float,
+        key: Array,
+        value: Array,
+        mask: Array | None,
+        out: Array,
+    ) -> None:
+        """Compute rows of NaN again, in parts: adding a mask kept excluded scores of inf or NaN."""
+        stack, (queries, keys) = out.shape[:-2], (query.shape[-2], key.shape[-2])
+        query, key, value = (
+            np.broadcast_to(a, (*stack, *a.shape[-2:])) for a in (query, key, value)
+        )
+        if mask is not None:
+            mask = np.broadcast_to(mask, (*stack, queries, keys))
+        rows = max(1, _MOST_SCORES // max(1, keys))
+        for index in np.ndindex(stack):
+            for first in range(0, queries, rows):
+                part = (*index, slice(first, first + rows))
+                if np.isnan(out[part]).any():
+                    own = None if mask is None else mask[part]
+                    out[part] = self._in_numpy(
+                        query[part], scale, key[index], value[index], own, None, first
+                    )
+
+    def _in_numpy(
+        self,
+        query: Array,
+        scale: float,
+        key: Array,
+        value: Array,
+        mask: Array | None,
+        sink: Array | None,
+        first: int = 0,
+    ) -> Array:
+        """Return the rows of queries that follow the first ones."""
+        from deconv_ir.kernels.products import matmul
+        from deconv_ir.ops.normalization.softmax import Softmax8
+
         with np.errstate(all="ignore"):
             weights = matmul(query * query.dtype.type(scale), np.swapaxes(key, -1, -2))
             if self.causal:
-                weights = np.where(np.tri(*weights.shape[-2:]) > 0, weights, -np.inf)
+                weights = np.where(
+                    np.tri(query.shape[-2], key.shape[-2], first, bool), weights, -np.inf
+                )
             elif mask is not None and mask.dtype == bool:
                 weights = np.where(mask, weights, -np.inf)
             elif mask is not None:
                 weights = weights + mask
-            if len(inputs) > 5:
-                sink = np.broadcast_to(widen(inputs[5]), (*weights.shape[:-1], 1))
+            if sink is not None:
+                sink = np.broadcast_to(sink, (*weights.shape[:-1], 1))
                 weights = np.concatenate([weights, sink], -1)
-            (weights,) = Softmax8(axis=-1).execute([weights], context)
-            weights = weights[..., : value.shape[-2]]
-            return narrow(matmul(weights, value), inputs[0].dtype)
+            (weights,) = Softmax8(axis=-1).execute([weights], Context())
+            return matmul(weights[..., : value.shape[-2]], value)
 
 
 def _scale_of(inputs: Arrays) -> Any:
