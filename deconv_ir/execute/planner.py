@@ -374,17 +374,15 @@ class _Planner:
 
     def _copied(self, step: int) -> int:
         """Return the bytes of inputs that a layer copies first: many do if these are `apart`."""
-        row = self.rows[step]
-        infos = self._infos_of(row)
-        index = self.layers[step]
-        if infos and self.graph.layers[index].operation.sharing is not Sharing.NONE:
-            (made,) = self._infos_of(self._made(index)[:1])
-            given, home = infos[0], self.groups[self.drafts[step].outputs[0]]
+        row, index = self.rows[step], self.layers[step]
+        turned = [source for source in row if self.slot.get(source) in self.apart]
+        if turned and self.graph.layers[index].operation.sharing is not Sharing.NONE:
+            given, made = self._infos_of((row[0], self._made(index)[0]))
+            home = self.groups[self.drafts[step].outputs[0]]
             same = made.element_type is given.element_type
             if home.begin < step or (same and tensor_bytes(made) == tensor_bytes(given)):
                 return 0  # a view, or the copy is its output
-        pairs = zip(row, infos, strict=True)
-        return sum(tensor_bytes(info) or 0 for s, info in pairs if self.slot.get(s) in self.apart)
+        return sum(tensor_bytes(info) or 0 for info in self._infos_of(turned))
 
     def _draft(self, step: int, index: int) -> _Draft:
         """Find slots and groups of one step; offsets come later."""
