@@ -44,9 +44,8 @@ class StringTensorPack(Operation):
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count Python's strings of ranges that do not overlap: up to four bytes a character."""
-        return 80 * element_count(static(outputs[0].shape)) + 4 * (
-            element_count(static(inputs[2].shape))
-        )
+        strings, symbols = (element_count(static(i.shape)) for i in (outputs[0], inputs[2]))
+        return 80 * strings + 4 * symbols
 
 
 @operation("StringTensorUnpack-15(data)", "string[3] -> i32[3], i32[3], u8[0..]")
